@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from paper._experiment import Experiment, Results
+from paper._tables import markdown
 
 QUICK = "quick run"
 """What stands in place of a verdict that a small experiment cannot give."""
@@ -61,15 +62,15 @@ def evidence_page(page: Page, results: Mapping[str, Results], folder: Path, besi
 def _preface(page: Page, found: list[tuple[Experiment, Results]]) -> str:
     commits = sorted({str(results.provenance.get("commit") or "unknown") for _, results in found})
     seconds = sum(results.provenance["seconds"] for _, results in found)
-    small = ", ".join(
-        experiment.name for experiment, results in found if experiment.is_quick(results)
-    )
+    small = [experiment.name for experiment, results in found if experiment.is_quick(results)]
     lines = [
         f"{page.preface} Brackets are 95 % confidence intervals unless said otherwise.",
         f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core.",
     ]
     if small:
-        lines.append(f"**Quick run, far below the paper's sizes, without verdicts: {small}.**")
+        lines.append(
+            f"**Quick run, far below the paper's sizes, without verdicts: {', '.join(small)}.**"
+        )
     return "\n\n".join(lines)
 
 
@@ -77,24 +78,24 @@ def _claims(found: list[tuple[Experiment, Results]]) -> str:
     """Return the table of the paper's claims, with a verdict on each; empty without claims."""
     lines = []
     for experiment, results in found:
+        is_quick = experiment.is_quick(results)
         for claim in experiment.claims(results):
-            verdict = QUICK if experiment.is_quick(results) else f"**{claim.verdict}**"
-            lines.append(f"| {claim.place} | {claim.says} | {claim.number} | {verdict} |")
-    return _table("| where | the paper says | we find | verdict |", lines)
+            verdict = QUICK if is_quick else f"**{claim.verdict}**"
+            lines.append([claim.place, claim.says, claim.number, verdict])
+    return _table(["where", "the paper says", "we find", "verdict"], lines)
 
 
 def _findings(found: list[tuple[Experiment, Results]]) -> str:
     """Return the table of results on what the paper does not state; nothing if there are none."""
-    lines = [
-        f"| {experiment.name} | {finding.what} | {finding.number} |"
-        for experiment, results in found
-        for finding in experiment.findings(results)
-    ]
-    return _table("| experiment | measured | result |", lines)
+    lines = []
+    for experiment, results in found:
+        for finding in experiment.findings(results):
+            lines.append([experiment.name, finding.what, finding.number])
+    return _table(["experiment", "measured", "result"], lines)
 
 
-def _table(head: str, lines: list[str]) -> str:
-    return "\n".join([head, "|---" * (head.count("|") - 1) + "|", *lines]) if lines else ""
+def _table(header: list[str], lines: list[list[str]]) -> str:
+    return "\n".join(markdown(header, lines)) if lines else ""
 
 
 def _section(experiment: Experiment, results: Results, links: str) -> str:

@@ -3,8 +3,8 @@
 ``python tests/pages.py FOLDER`` does. With a .png file it draws the picture of the docs.
 
 The eight bundled data sets, files with odd names, 500 columns, a million rows, one column. Each
-page is opened without a network at three widths, light and dark, and printed; pictures stand beside the
-pages. Exits with 1 if one is wrong.
+page is opened without a network at three widths, light and dark, and printed; pictures stand
+beside the pages. Exits with 1 if one is wrong.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""The evidence on conditional means and the radius: its numbers computed again slowly, and its page."""
+"""The evidence on conditional means and the radius: numbers computed again slowly, and its page."""
 
 import json
 import re
@@ -63,7 +63,7 @@ def test_every_experiment_has_a_figure_findings_and_a_section_on_the_page(result
 
 
 def test_saturation_has_the_error_of_the_estimator_itself():
-    """The error in Fourier coordinates against that on a fine grid, the kernel being a sum of cosines."""
+    """The error in Fourier coordinates against that on a fine grid; k is a sum of cosines."""
     settings = {**saturation.settings(True), "noise": 0.3}
     task = {"n": 25, "sample": 0}
     rng = np.random.default_rng([settings["seed"], 25, 0])

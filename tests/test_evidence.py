@@ -1,4 +1,4 @@
-"""The evidence page says what the numbers say: every verdict is tried with numbers that earn it and that do not."""
+"""The evidence page says what the numbers say: every verdict is tried with two sets of numbers."""
 
 import re
 from pathlib import Path
@@ -131,7 +131,7 @@ def test_dimension_is_judged_by_the_difference_of_the_ends():
 
 
 def stacked(gains):
-    """Figure 3c with these improvements of the stacked mean by dimension, beside one of 1 of all others."""
+    """Figure 3c with these improvements of the stacked mean by dimension, and 1 of all others."""
     rows = against_dimension({}).rows
     base = {
         "sampling": "once",
@@ -152,7 +152,7 @@ def test_the_stacked_mean_stands_beside_the_best_of_the_paper_at_each_dimension(
 
 
 def on_laws(stacked_gains, reach=0.1):
-    """Two sets and one hard law with these gains of the stacked mean, by kernel, and half of them in values."""
+    """Two sets and one hard law with these gains of the stacked mean, half of them in values."""
     rows = []
     for family, law in (("sets", "wine"), ("sets", "glass"), ("hard", "ring")):
         for kernel, gain in stacked_gains.items():
@@ -207,7 +207,10 @@ def test_details_of_populations_have_means_hard_laws_and_reported_gains():
         .details(on_laws({"gaussian": 6.0}, reach=0.4))
         .splitlines()
     )
-    means = "| real sets, drawn without replacement (2) | Gaussian, σ² × 1 | 50 | 6.0 ± 0.1 | 3.0 ± 0.1 | −1.0 ± 0.1 |"
+    means = (
+        "| real sets, drawn without replacement (2) | Gaussian, σ² × 1 | 50 "
+        "| 6.0 ± 0.1 | 3.0 ± 0.1 | −1.0 ± 0.1 |"
+    )
     assert any(
         line.startswith(means) and line.endswith("| 3.0 ± 0.1 | 1.5 ± 0.1 |") for line in lines
     )
@@ -217,7 +220,7 @@ def test_details_of_populations_have_means_hard_laws_and_reported_gains():
 
 
 def rated(small_c, large_beta):
-    """The appendix with these improvements at n = 10 for the extremes, and next to none at n = 50."""
+    """The appendix with these improvements at n = 10, and next to none at n = 50."""
     rows = []
     for panel, c, beta, value in (
         ("beta fixed", 0.01, 1.5, small_c),
@@ -481,7 +484,7 @@ class TestCommitted:
 STACKING = ROOT / "docs" / "stacking-evidence.md"
 
 
-def test_the_committed_page_of_the_stacked_mean_is_what_its_results_say_and_says_if_it_is_no_full_run():
+def test_the_committed_page_of_the_stacked_mean_is_what_its_results_say():
     page, folder, text = (
         PAGES["stacking-evidence"],
         ROOT / "docs" / "evidence",

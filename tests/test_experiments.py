@@ -1,4 +1,4 @@
-"""The experiments: every number that is computed fast is computed again slowly, one sample at a time."""
+"""The experiments: what is computed fast is computed again slowly, one sample at a time."""
 
 import hashlib
 import json
@@ -337,7 +337,7 @@ def test_the_stacked_mean_is_that_of_a_fit(name, part):
 
 
 def slow_measures(kernel, rest, mu):
-    """The loss and the error of values by rows that were not drawn: sums over pairs and triples of different ones."""
+    """Loss and error of values by rows not drawn: sums over pairs and triples."""
     M, K, values = len(rest), kernel(rest), mu(rest)
     pairs = [K[j, m] for j in range(M) for m in range(M) if j != m]
     loss = mu.squared_norm() - 2 * values.mean() + np.mean(pairs)
@@ -367,7 +367,7 @@ def test_measures_by_undrawn_rows_are_sums_over_pairs_and_triples():
 
 
 def test_measures_by_undrawn_rows_have_no_bias():
-    """Over populations from a known law they have the mean of the exact loss and the exact error of values."""
+    """Over populations from a known law they have the mean of the exact loss and error."""
     rng, Q, k = np.random.default_rng(SEED), Mixture.isotropic([1.0], [[0.0]], [1.0]), Gaussian(1.0)
     grid = np.linspace(-6, 6, 121)[:, None]
     density = np.exp(-(grid[:, 0] ** 2) / 2)

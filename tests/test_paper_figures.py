@@ -1,4 +1,4 @@
-"""Every experiment has a figure that says what it shows, covers nothing, and is the same each time."""
+"""Every experiment has a figure that says what it shows and is the same each time."""
 
 import itertools
 import json

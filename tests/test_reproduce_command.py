@@ -27,14 +27,14 @@ def no_data_folder_is_named(monkeypatch):
 
 
 def environment():
-    """As in a clone, where ``paper`` is found from the current folder; no folder of data is named."""
+    """As in a clone, where ``paper`` is found from the current folder; no data is named."""
     kept = {key: value for key, value in os.environ.items() if key != "MUHAT_DATA"}
     return {**kept, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture
 def command(tmp_path, monkeypatch, capsys):
-    """Run the command in this process, in a folder of its own; what it sets in the environment is forgotten."""
+    """Run the command in this process, in a folder and with an environment of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_command.os, "environ", dict(os.environ))
 

@@ -1,4 +1,4 @@
-"""Experiments that are killed resume where they ended, and their tables are the same to the last bit."""
+"""Experiments that are killed resume, and their tables are the same to the last bit."""
 
 import io
 import json
@@ -93,7 +93,7 @@ class Place:
         return recorder.reported
 
     def start(self):
-        """Start the toy, not quick, as a user does: in a session of its own, like that of a terminal."""
+        """Start the toy as a user does: in a session of its own, like that of a terminal."""
         code = "import sys, toy_experiments; toy_experiments.main(*sys.argv[1:])"
         command = [sys.executable, "-c", code, str(self.results), str(self.log)]
         search = [str(Path(__file__).parent), str(ROOT), os.environ.get("PYTHONPATH", "")]
@@ -148,7 +148,7 @@ def finished(tmp_path_factory):
 
 @pytest.fixture
 def done(finished, place):
-    """A copy of a quick run that has ended. Its log stays where it was, as it is one of the settings."""
+    """A copy of a quick run that has ended; its log, which is a setting, stays where it was."""
     shutil.copytree(finished.results, place.results)
     place.log = finished.log
     place.log.write_text("")
@@ -327,7 +327,7 @@ def test_results_of_other_settings_are_written_over_only_again(done, version, mo
 
 
 def test_a_task_that_fails_is_named_and_the_others_are_kept(place, finished, monkeypatch):
-    """The last one fails: a worker may begin the next before the run hears of it, which then has no checkpoint."""
+    """The last one fails: of a task that is begun after, there would be no checkpoint."""
     with pytest.raises(
         TaskError, match=r"^toy, task 5 \{'number': 5, 'n': 15\}: AwkwardError: no luck$"
     ) as caught:

@@ -1,4 +1,4 @@
-"""The evidence on the tests: draws are what they are said to be, quick runs work, and verdicts follow the numbers."""
+"""The evidence on the tests: draws are as described, and verdicts follow the numbers."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The paper's statements, computed: Theorems 1 to 3, Definition 1, Proposition 2, and the remarks between them."""
+"""The paper's statements, computed: Theorems 1 to 3, Definition 1, Proposition 2."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -115,7 +115,7 @@ class Moments:
         return kept**2 * self.kme_risk(n) + lost**2 * self.squared_norm
 
     def gain(self, n: int, c: float, beta: float) -> float:
-        """KME's risk minus that of simple shrinkage, divided by λ/(1+λ)²: no rounding hides its sign."""
+        """KME's risk minus that of simple shrinkage, divided by λ/(1+λ)²."""
         lam = c * n**-beta
         return (lam + 2) * self.kme_risk(n) - lam * self.squared_norm
 
@@ -124,7 +124,7 @@ kernels = st.sampled_from([Linear(), Gaussian(0.5), Gaussian(3.0), Polynomial(2)
 
 
 def largest_c(ratio: float, beta: float) -> float:
-    """The c with A(c, β) = ratio: the most that λ = cn^(−β) may shrink a distribution of this ratio."""
+    """The c with A(c, β) = ratio: the most that λ = cn^(−β) may shrink."""
     return float(2 * ((1 / ratio - 1) * beta / (beta - 1) ** ((beta - 1) / beta)) ** beta)
 
 
@@ -576,7 +576,7 @@ def power(matrix: Array, beta: float) -> Array:
 
 @dataclass(frozen=True)
 class Finite:
-    """A uniform distribution on few points, in coordinates where the RKHS is R^m: rows of Φ are the k(z_j, ·)."""
+    """A uniform distribution on few points; rows of Φ are the k(z_j, ·) in R^m."""
 
     Phi: Array
 
@@ -718,7 +718,7 @@ def test_with_tikhonovs_filter_the_smooth_operator_minimises_the_regression_of_e
     K = Gaussian(1.0)(X)
 
     def loss(M: Array) -> float:
-        """Of F = Σ_ij M_ij k(x_i, ·) ⊗ k(x_j, ·): column j of R holds the weights of k(x_j, ·) − F k(x_j, ·)."""
+        """Of F = Σ_ij M_ij k(x_i, ·) ⊗ k(x_j, ·): weights of k(x_j, ·) − F k(x_j, ·), by column."""
         R = np.eye(n) - M @ K
         return float(np.trace(R.T @ K @ R) / n + lam * np.trace(M.T @ K @ M @ K))
 

@@ -16,7 +16,7 @@ from paper._claims import Finding, decimal, in_one_cell
 from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import blank, letter_panels, name_rows, plain_numbers
 from paper._statistics import mean_of
-from paper._tables import distinct, one, where
+from paper._tables import column, distinct, markdown, one, where
 
 SETS = ("housing", "bodyfat", "diabetes", "friedman", "waves", "wine-quality")
 """Four real data sets and two that are made up."""
@@ -126,37 +126,34 @@ def run(settings: Settings, task: Task) -> list[Row]:
     wide = ConditionalMean(bandwidth="loo").fit(X, y)
     on_y = ConditionalMean(kernel_y="gaussian").fit(X, y)
     variance = float(np.var(true))
-    rows: list[Row] = [
-        {**task, "model": name, "error": float(np.mean((true - predicted) ** 2)) / variance}
-        for name, predicted in (
-            ("muhat", model.predict(new)),
-            ("muhat, bandwidth by loo", wide.predict(new)),
-            ("muhat, kernel on y", on_y.distribution_at(new).mean()[:, 0]),
-            (SKLEARN, _sklearn(X, y, new, model, settings["every"])),
-            (CENTRED, centred(X, y, new, model, settings["every"])),
-        )
-    ]
-    for name, each in (
-        ("muhat", model),
-        ("muhat, bandwidth by loo", wide),
-        ("muhat, kernel on y", on_y),
-    ):
-        at = each.distribution_at(new)
-        quantiles = at.quantiles(LEVELS)[:, 0]
-        scores = {"crps": float(at.crps(true).mean()), "pinball": pinball(true, quantiles)}
-        one(rows, model=name).update(
-            {key: value / np.sqrt(variance) for key, value in scores.items()}
-        )
-    ends = {
+    deviation = float(np.sqrt(variance))
+    predictions = {
+        "muhat": model.predict(new),
+        "muhat, bandwidth by loo": wide.predict(new),
+        "muhat, kernel on y": on_y.distribution_at(new).mean()[:, 0],
+        SKLEARN: _sklearn(X, y, new, model, settings["every"]),
+        CENTRED: centred(X, y, new, model, settings["every"]),
+    }
+    fitted = dict(zip(predictions, (model, wide, on_y), strict=False))
+    rows: list[Row] = []
+    for name, predicted in predictions.items():
+        error = float(np.mean((true - predicted) ** 2)) / variance
+        row = {**task, "model": name, "error": error}
+        if name in fitted:
+            at = fitted[name].distribution_at(new)
+            row["crps"] = float(at.crps(true).mean()) / deviation
+            row["pinball"] = pinball(true, at.quantiles(LEVELS)[:, 0]) / deviation
+        rows.append(row)
+    tails = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
+    intervals = {
         "jackknife+": model.predict_interval(new, CONFIDENCE, "jackknife+"),
         "conformal": _conformal(X, y, new),
+        "quantiles": on_y.predict_quantiles(new, tails),
     }
-    ends["quantiles"] = on_y.predict_quantiles(new, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    for method, (low, high) in ((method, each.T) for method, each in ends.items()):
-        coverage, width = (
-            float(np.mean((low <= true) & (true <= high))),
-            float(np.mean(high - low) / np.sqrt(variance)),
-        )
+    for method, ends in intervals.items():
+        low, high = ends.T
+        coverage = float(np.mean((low <= true) & (true <= high)))
+        width = float(np.mean(high - low)) / deviation
         rows.append({**task, "method": method, "coverage": coverage, "width": width})
     return rows
 
@@ -223,12 +220,12 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     table: list[Row] = []
     for name in settings["datasets"]:
         ridge = {
-            key: np.array([row["error"] for row in where(errors, dataset=name, model=model)])
-            for key, model in (("difference", SKLEARN), ("centred", CENTRED))
+            "difference": column(where(errors, dataset=name, model=SKLEARN), "error"),
+            "centred": column(where(errors, dataset=name, model=CENTRED), "error"),
         }
         for model in distinct(errors, "model"):
             some = where(errors, dataset=name, model=model)
-            values = np.array([row["error"] for row in some])
+            values = column(some, "error")
             row = {
                 "dataset": name,
                 "model": model,
@@ -238,19 +235,16 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
             for key, theirs in ridge.items():
                 row |= mean_of(values - theirs).columns(key)
             for key in ("crps", "pinball"):
-                row[key] = float(np.mean([each[key] for each in some])) if key in some[0] else None
+                row[key] = float(column(some, key).mean()) if key in some[0] else None
             table.append(row)
         for method in METHODS:
             some = where(covered, dataset=name, method=method)
-            coverage = np.array([row["coverage"] for row in some])
+            coverage = column(some, "coverage")
             row = {"dataset": name, "model": None, "method": method}
-            row |= {
-                "coverage": float(coverage.mean()),
-                "width": float(np.mean([row["width"] for row in some])),
-            }
-            table.append(
-                {**row, "coverage_error": float(coverage.std(ddof=1) / np.sqrt(len(coverage)))}
-            )
+            row["coverage"] = float(coverage.mean())
+            row["width"] = float(column(some, "width").mean())
+            row["coverage_error"] = float(coverage.std(ddof=1) / np.sqrt(len(coverage)))
+            table.append(row)
     return table
 
 
@@ -307,29 +301,27 @@ def _accuracy(results: Results, key: str, what: str) -> Finding:
 def details(results: Results) -> str:
     """Return the errors and the widths as a table."""
     models = distinct([row for row in results.rows if row["model"]], "model")
-    lines = ["| data | " + " | ".join(models) + " |", "|---|" + "---|" * len(models)]
+    errors = []
+    widths = []
     for name in results.settings["datasets"]:
-        rows = [one(results.rows, dataset=name, model=model) for model in models]
-        cells = [
-            f"{100 * row['error']:.2f}" + (f" (CRPS {row['crps']:.3f})" if row["crps"] else "")
-            for row in rows
-        ]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    widths = ["| data | " + " | ".join(METHODS) + " |", "|---|" + "---|" * len(METHODS)]
-    for name in results.settings["datasets"]:
-        cells = [
-            f"{one(results.rows, dataset=name, method=method)['width']:.2f}" for method in METHODS
-        ]
-        widths.append(f"| {name} | {' | '.join(cells)} |")
+        errors.append([name])
+        for model in models:
+            row = one(results.rows, dataset=name, model=model)
+            crps = f" (CRPS {row['crps']:.3f})" if row["crps"] else ""
+            errors[-1].append(f"{100 * row['error']:.2f}{crps}")
+        widths.append([name])
+        for method in METHODS:
+            row = one(results.rows, dataset=name, method=method)
+            widths[-1].append(f"{row['width']:.2f}")
     first = (
         "Squared error in % of the variance of the test targets; CRPS in their standard deviations:"
     )
     return "\n\n".join(
         [
             first,
-            "\n".join(lines),
+            "\n".join(markdown(["data", *models], errors)),
             "Mean width of 90 % intervals, in standard deviations:",
-            "\n".join(widths),
+            "\n".join(markdown(["data", *METHODS], widths)),
         ]
     )
 

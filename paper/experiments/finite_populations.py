@@ -34,7 +34,7 @@ from paper._figures import (
 from paper._samples import indices, joined
 from paper._statistics import improvement, mean_of
 from paper._style import logarithmic
-from paper._tables import distinct, one, where
+from paper._tables import column, distinct, one, where
 
 SETS = ("ionosphere", "glass", "bodyfat", "housing", "vowel", "vehicle", "wine", "wdbc")
 """The data sets of Table 2 that are in the repository."""
@@ -58,6 +58,9 @@ COMPONENTS, RIDGE = 5, 0.05
 
 PHASES = 2**16
 """Waves that are held at once."""
+
+CASE = ("family", "law", "kernel", "share", "n")
+"""The columns that say which cell a row is of."""
 
 MAIN_SIZE = 50
 """The sample size of the results that stand on top of the page."""
@@ -366,7 +369,8 @@ def run(settings: Settings, task: Task) -> list[Row]:
     population = Population(kernel, rows)
     number = (list(HARD) if family == "hard" else SETS).index(law)
     found: list[Measured] = []
-    reported: list[tuple[float, float]] = []
+    gains: list[float] = []
+    gain_errors: list[float] = []
     for sample in indices(task):
         place = [seed, list(FAMILIES).index(family), number, n, sample]
         rng = np.random.default_rng([*place, 1])
@@ -380,20 +384,20 @@ def run(settings: Settings, task: Task) -> list[Row]:
             drawn = population.draw(n, place)
             estimates = Estimates.from_sample(kernel, population.X[drawn], sample)
             found.append(population.measure(drawn, estimates, settings["frequencies"], rng))
-        reported.append((float(estimates.stacked.gain_), float(estimates.stacked.gain_error_)))
-    case = {key: task[key] for key in ("family", "law", "kernel", "share", "n")}
-    return [
-        {
-            **case,
-            "estimator": name,
-            "rule": "loo",
-            "losses": [float(each.losses[place]) for each in found],
-            "values": [float(each.values[place]) for each in found],
-            "gains": [gain for gain, _ in reported] if name == "stacked" else [],
-            "errors": [error for _, error in reported] if name == "stacked" else [],
-        }
-        for place, name in enumerate(estimates.names)
-    ]
+        gains.append(float(estimates.stacked.gain_))
+        gain_errors.append(float(estimates.stacked.gain_error_))
+    losses = np.array([each.losses for each in found])
+    values = np.array([each.values for each in found])
+    case = {key: task[key] for key in CASE}
+    rows_found: list[Row] = []
+    for position, name in enumerate(estimates.names):
+        row: Row = {**case, "estimator": name, "rule": "loo"}
+        row |= {"losses": losses[:, position].tolist(), "values": values[:, position].tolist()}
+        row |= {"gains": [], "errors": []}
+        if name == "stacked":
+            row |= {"gains": gains, "errors": gain_errors}
+        rows_found.append(row)
+    return rows_found
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
@@ -405,28 +409,18 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
         losses, values = np.array(row["losses"]), np.array(row["values"])
         base = {key: np.array(plain[_case(row)][key]) for key in ("losses", "values")}
         gain = improvement(losses, base["losses"])
+        realized = 100 * (base["losses"] - losses) / base["losses"].mean()
         found.append(
             {
-                **dict(
-                    zip(
-                        (*CASE, "estimator", "rule"),
-                        (*_case(row), row["estimator"], "loo"),
-                        strict=True,
-                    )
-                ),
+                **{key: row[key] for key in (*CASE, "estimator", "rule")},
                 "m": len(losses),
                 **mean_of(losses).columns("risk"),
                 **gain.columns("improvement"),
                 **improvement(values, base["values"]).columns("improvement_of_values"),
-                **_reported(
-                    row, gain.value, 100 * (base["losses"] - losses) / base["losses"].mean()
-                ),
+                **_reported(row, gain.value, realized),
             }
         )
     return found
-
-
-CASE = ("family", "law", "kernel", "share", "n")
 
 
 def _case(row: Row) -> tuple[Any, ...]:
@@ -458,10 +452,10 @@ def mean_row(rows: Sequence[Row]) -> Row:
     """Return the mean improvements of laws, whose samples are independent, with intervals."""
     found = dict(rows[0])
     for name in ("improvement", "improvement_of_values"):
-        value = float(np.mean([row[name] for row in rows]))
-        reach = float(np.sqrt(sum((row[f"{name}_high"] - row[name]) ** 2 for row in rows))) / len(
-            rows
-        )
+        values = column(rows, name)
+        value = float(values.mean())
+        reaches = column(rows, f"{name}_high") - values
+        reach = float(np.sqrt((reaches**2).sum())) / len(rows)
         found |= {name: value, f"{name}_low": value - reach, f"{name}_high": value + reach}
     return found
 
@@ -491,9 +485,9 @@ def findings(results: Results) -> list[Finding]:
         for name in ("stacked", "default"):
             what = f"{display_name(name)}: {{}}, {FAMILIES[family]}, n = {n}, mean over the laws."
             rows = where(means, family=family, estimator=name)
-            for column, title in COLUMNS.items():
+            for quantity, title in COLUMNS.items():
                 number = in_one_cell(
-                    f"{_kernel(row)}: {with_interval(row, column)}" for row in rows
+                    f"{_kernel(row)}: {with_interval(row, quantity)}" for row in rows
                 )
                 found.append(Finding(what.format(title), number))
     for name in ("stacked", "default"):
@@ -554,16 +548,19 @@ def _means(results: Results) -> str:
     ):
         rows = where(means, family=family, kernel=kernel, share=share, n=n)
         entries = [
-            _with_error(one(rows, estimator=name), column) for name in SHOWN for column in COLUMNS
+            _with_error(one(rows, estimator=name), quantity)
+            for name in SHOWN
+            for quantity in COLUMNS
         ]
         place = [f"{FAMILIES[family]} ({rows[0]['laws']})", _kernel(rows[0]), str(n)]
         lines.append(f"| {' | '.join([*place, *entries])} |")
     return "\n".join(lines)
 
 
-def _with_error(row: Row, column: str) -> str:
+def _with_error(row: Row, quantity: str) -> str:
     """Return a number with its standard error, about half the reach of its 95 % interval."""
-    return f"{decimal(row[column], 1)} ± {decimal((row[f'{column}_high'] - row[column]) / 2, 1)}"
+    error = (row[f"{quantity}_high"] - row[quantity]) / 2
+    return f"{decimal(row[quantity], 1)} ± {decimal(error, 1)}"
 
 
 def _hard_laws(rows: Sequence[Row]) -> str:

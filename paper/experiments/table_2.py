@@ -44,7 +44,7 @@ from paper._figures import (
 from paper._samples import joined
 from paper._statistics import mean_of
 from paper._style import without_frame
-from paper._tables import distinct, one, where
+from paper._tables import column, distinct, markdown, one, where
 
 CONVERGED = 10**4
 """A number of steps that no fit reaches."""
@@ -139,32 +139,26 @@ def run(settings: Settings, task: Task) -> list[Row]:
         train, settings["components"], settings["starts"], random_state=task["repetition"]
     )
     kernel = Gaussian().resolve(train)
-    rows = []
-    embeddings: list[tuple[str, str, Embedding, float | None]] = [
-        (estimator, rule, Embedding(kernel, train, weights), kept)
-        for estimator, rule, weights, kept in estimates(
-            DenseProblem(DenseGram.from_sample(kernel, train))
-        )
-    ]
+    embeddings: list[tuple[str, str, Embedding, float | None]] = []
+    problem = DenseProblem(DenseGram.from_sample(kernel, train))
+    for estimator, rule, weights, kept in estimates(problem):
+        embeddings.append((estimator, rule, Embedding(kernel, train, weights), kept))
     (stacked,) = stacked_embeddings([train], [kernel], [task["repetition"]])
-    embeddings.append(
-        ("stacked", "loo", on_points(stacked, DRAWS_PER_ROW * len(train), place), None)
-    )
-    for estimator, rule, embedding, kept in embeddings:
-        scores = [matched(embedding, start, steps).score(test) for steps in settings["steps"]]
-        rows += [
-            _row(task, estimator, rule, steps, score, kept)
-            for steps, score in zip(settings["steps"], scores, strict=True)
-        ]
+    points = on_points(stacked, DRAWS_PER_ROW * len(train), place)
+    embeddings.append(("stacked", "loo", points, None))
+    rows = []
+    for estimator, rule, embedding, share in embeddings:
+        for steps in settings["steps"]:
+            score = matched(embedding, start, steps).score(test)
+            rows.append(_row(task, estimator, rule, steps, score, share))
     baselines = {
         START: _mean_log_density(start, test),
         LIKELIHOOD: _by_likelihood(train, start).score(test),
     }
-    return rows + [
-        _row(task, name, "baseline", steps, score, None)
-        for name, score in baselines.items()
-        for steps in settings["steps"]
-    ]
+    for name, score in baselines.items():
+        for steps in settings["steps"]:
+            rows.append(_row(task, name, "baseline", steps, score, None))
+    return rows
 
 
 def estimates(problem: DenseProblem) -> list[tuple[str, str, Array, float]]:
@@ -312,14 +306,8 @@ def nearest_steps(results: Results) -> int:
 
 def deviation(results: Results, steps: int) -> float:
     """Return the mean distance of KME's column from the printed one, in percent."""
-    return float(
-        np.mean(
-            [
-                abs(_away(one_cell(results, name, "kme", steps)))
-                for name in results.settings["datasets"]
-            ]
-        )
-    )
+    names = results.settings["datasets"]
+    return float(np.mean([abs(_away(one_cell(results, name, "kme", steps))) for name in names]))
 
 
 def one_cell(
@@ -454,15 +442,16 @@ def details(results: Results) -> str:
 
 
 def _cells(results: Results, steps: int) -> str:
-    lines = [
-        _line(["", *(display_name(name) for name in PAPER), "KME against the printed"]),
-        _line(["---"] * 9),
-    ]
+    lines = []
     for name in results.settings["datasets"]:
-        rows = [one_cell(results, name, each, steps) for each in PAPER]
-        cells = [f"{_marked(row)} ({printed(name, row['estimator']):.4f})" for row in rows]
-        lines.append(_line([name, *cells, f"{decimal(_away(rows[0]), 1)} %"]))
-    return "\n".join(lines)
+        cells = []
+        for estimator in PAPER:
+            row = one_cell(results, name, estimator, steps)
+            cells.append(f"{_marked(row)} ({printed(name, estimator):.4f})")
+        away = _away(one_cell(results, name, "kme", steps))
+        lines.append([name, *cells, f"{decimal(away, 1)} %"])
+    titles = ["", *map(display_name, PAPER), "KME against the printed"]
+    return _spaced(markdown(titles, lines))
 
 
 def _marked(row: Row) -> str:
@@ -477,13 +466,15 @@ def _extra(results: Results, steps: int) -> str:
     there = [
         pair for pair in EXTRA if where(results.rows, estimator=pair[0], rule=pair[1], steps=steps)
     ]
-    titles = ["difference from KME", *(EXTRA[pair] for pair in there)]
-    lines = [_line(titles), _line(["---"] * len(titles))]
+    lines = []
     for name in results.settings["datasets"]:
-        rows = [one_cell(results, name, estimator, steps, rule) for estimator, rule in there]
-        cells = [with_interval(row, "difference", unit="", digits=3) for row in rows]
-        lines.append(_line([name, *cells]))
-    return "\n".join(lines)
+        cells = []
+        for estimator, rule in there:
+            row = one_cell(results, name, estimator, steps, rule)
+            cells.append(with_interval(row, "difference", unit="", digits=3))
+        lines.append([name, *cells])
+    titles = ["difference from KME", *map(EXTRA.__getitem__, there)]
+    return _spaced(markdown(titles, lines))
 
 
 def _stopping(results: Results, chosen: int) -> str:
@@ -496,33 +487,25 @@ def _stopping(results: Results, chosen: int) -> str:
         "KME worse than its start",
         "share of components that truncated SVD keeps",
     ]
-    lines = [_line(titles), _line(["---"] * len(titles))]
+    names = results.settings["datasets"]
+    lines = []
     for steps in results.settings["steps"]:
         rows = shrunk_cells(results, steps)
-        kept = np.mean([row["kept"] for row in rows if row["estimator"] == "tsvd"])
-        worse = sum(
-            _worse_than_start(results, name, steps) for name in results.settings["datasets"]
-        )
+        kept = column(where(rows, estimator="tsvd"), "kept").mean()
+        worse = sum(_worse_than_start(results, name, steps) for name in names)
         stopped = steps_in_words(steps)
-        cells = [
-            f"**{stopped}**" if steps == chosen else stopped,
-            f"{deviation(results, steps):.1f} %",
-        ]
-        cells += [
-            f"{len(below(rows))} of {len(rows)}",
-            str(len(significant(below(rows)))),
-            str(len(significant(above(rows)))),
-        ]
         lines.append(
-            _line(
-                [
-                    *cells,
-                    f"{worse} of {len(results.settings['datasets'])} sets",
-                    f"{100 * kept:.1f} %",
-                ]
-            )
+            [
+                f"**{stopped}**" if steps == chosen else stopped,
+                f"{deviation(results, steps):.1f} %",
+                f"{len(below(rows))} of {len(rows)}",
+                str(len(significant(below(rows)))),
+                str(len(significant(above(rows)))),
+                f"{worse} of {len(names)} sets",
+                f"{100 * kept:.1f} %",
+            ]
         )
-    return "\n".join(lines)
+    return _spaced(markdown(titles, lines))
 
 
 def _reading(results: Results, chosen: int) -> str:
@@ -533,13 +516,9 @@ def _reading(results: Results, chosen: int) -> str:
     most, last = max(counts, key=lambda steps: counts[steps]), max(counts)
     also = "also" if counts[most] == counts[chosen] else "not"
     names = results.settings["datasets"]
-    by_gcv, folds = (
-        [one_cell(results, name, "tsvd", chosen, rule) for name in names]
-        for rule in ("paper", "kfold")
-    )
-    shares = [
-        f"{100 * float(np.mean([row['kept'] for row in rows])):.0f} %" for rows in (by_gcv, folds)
-    ]
+    by_gcv = where(results.rows, estimator="tsvd", steps=chosen, rule="paper")
+    folds = where(results.rows, estimator="tsvd", steps=chosen, rule="kfold")
+    shares = [f"{100 * column(rows, 'kept').mean():.0f} %" for rows in (by_gcv, folds)]
     return (
         f"The stop of the first table is {also} the one of those tried that favours shrinkage "
         f"most: {counts[most]} cells are below KME at {steps_in_words(most)}, {counts[last]} at "
@@ -555,8 +534,10 @@ def _worse_than_start(results: Results, name: str, steps: int) -> bool:
     return bool(start["difference"] < 0)
 
 
-def _line(cells: list[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+def _spaced(table: list[str]) -> str:
+    """Return a table as text, with the rule under its header as the committed page has it."""
+    header, rule, *lines = table
+    return "\n".join([header, "| " + " | ".join(["---"] * (rule.count("|") - 1)) + " |", *lines])
 
 
 def _missing(results: Results) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 from muhat.testing import IndependenceTest, TwoSampleTest
 from paper._claims import Finding, in_one_cell
 from paper._experiment import Experiment, Results, Row, Settings, Task
-from paper._figures import blank, legend_below, legend_handle, name_rows, plain_numbers
-from paper._tables import one
+from paper._figures import blank, legend_of_markers, name_rows, plain_numbers
+from paper._tables import markdown, one
 from paper.experiments.levels_of_tests import PEERS
 
 TESTS: dict[str, Callable[..., Any]] = {
@@ -69,50 +69,43 @@ def run(settings: Settings, task: Task) -> list[Row]:
 def times_of_peers(permutations: int) -> dict[str, float]:
     """Return the processor's seconds of other packages' tests, for as many permutations."""
     found = json.loads(PEERS.read_text(encoding="utf-8"))["peers"]
-    return {
-        f"{name} ({peer['version']})": peer["seconds"]["cpu"]
-        * (permutations + 1)
-        / (peer["seconds"]["permutations"] + 1)
-        for name, peer in found.items()
-        if "seconds" in peer
-    }
+    times = {}
+    for name, peer in found.items():
+        if "seconds" in peer:
+            timed = peer["seconds"]
+            factor = (permutations + 1) / (timed["permutations"] + 1)
+            times[f"{name} ({peer['version']})"] = timed["cpu"] * factor
+    return times
 
 
 def findings(results: Results) -> list[Finding]:
     """Return our times beside those of other packages' tests."""
     n = results.settings["cases"][1][1]
-    ours = {
-        test: float(one(results.rows, test=test, n=n)["seconds"]) for test in ("default", "MMD")
-    }
-    times = f"the default {ours['default']:.2f} s, MMD alone {ours['MMD']:.2f} s"
-    peers = times_of_peers(results.settings["n_permutations"]).items()
-    number = in_one_cell([times, *(f"{name} {seconds:.2f} s" for name, seconds in peers)])
-    return [
-        Finding(f"Seconds for a test of n = m = {n} rows, with as many permutations each.", number)
-    ]
+    default = one(results.rows, test="default", n=n)["seconds"]
+    mmd = one(results.rows, test="MMD", n=n)["seconds"]
+    lines = [f"the default {default:.2f} s, MMD alone {mmd:.2f} s"]
+    for name, seconds in times_of_peers(results.settings["n_permutations"]).items():
+        lines.append(f"{name} {seconds:.2f} s")
+    what = f"Seconds for a test of n = m = {n} rows, with as many permutations each."
+    return [Finding(what, in_one_cell(lines))]
 
 
 def _bars(results: Results) -> list[tuple[str, float, str]]:
     """Return a name, seconds and a colour for each of our cases and each peer."""
-    ours = [
-        (
-            f"{row['test']}, n = {row['n']:.0f} ({row['statistics']:.0f} in all)",
-            row["seconds"],
-            OURS,
-        )
-        for row in results.rows
-    ]
+    bars = []
+    for row in results.rows:
+        name = f"{row['test']}, n = {row['n']:.0f} ({row['statistics']:.0f} in all)"
+        bars.append((name, row["seconds"], OURS))
     n = results.settings["cases"][1][1]
-    peers = times_of_peers(results.settings["n_permutations"]).items()
-    return [*ours, *((f"{name}, n = {n}", seconds, THEIRS) for name, seconds in peers)]
+    for name, seconds in times_of_peers(results.settings["n_permutations"]).items():
+        bars.append((f"{name}, n = {n}", seconds, THEIRS))
+    return bars
 
 
 def details(results: Results) -> str:
     """Return the table of times."""
-    lines = ["| test | seconds |", "|---|---|"]
-    return "\n".join(
-        [*lines, *(f"| {name} | {seconds:.3g} |" for name, seconds, _ in _bars(results))]
-    )
+    lines = [[name, f"{seconds:.3g}"] for name, seconds, _ in _bars(results)]
+    return "\n".join(markdown(["test", "seconds"], lines))
 
 
 def figure(results: Results) -> Any:
@@ -125,10 +118,8 @@ def figure(results: Results) -> Any:
     name_rows(ax, [name for name, _, _ in bars])
     ax.set(xscale="log", xlabel="seconds of one core")
     plain_numbers(ax.xaxis)
-    handles = {"muhat": OURS, "other packages, scaled to as many permutations": THEIRS}
-    legend_below(
-        drawn, {k: legend_handle(color=c, marker="o", linestyle="none") for k, c in handles.items()}
-    )
+    scaled = "other packages, scaled to as many permutations"
+    legend_of_markers(drawn, {"muhat": (OURS, "o"), scaled: (THEIRS, "o")})
     return drawn
 
 

@@ -89,10 +89,8 @@ def tasks(settings: Settings) -> list[Task]:
 
 def run(settings: Settings, task: Task) -> list[Row]:
     """Return the losses of all estimators on a block of samples."""
-    family, case = (
-        SyntheticFamily(settings["d"]),
-        {key: task[key] for key in ("panel", "kernel", "factor", "n")},
-    )
+    family = SyntheticFamily(settings["d"])
+    case = {key: task[key] for key in ("panel", "kernel", "factor", "n")}
     draws = list(family.draw(indices(task), task["n"], settings["seed"]))
     if task["panel"] == "theorem-1":
         bandwidths = task["factor"] * _pilot_bandwidths(settings, draws, indices(task))
@@ -129,13 +127,11 @@ def _losses_under(kernels: Sequence[Kernel], draws: Sequence[Draw]) -> list[Esti
 
 def _pilot_bandwidths(settings: Settings, draws: Sequence[Draw], places: Iterable[int]) -> Array:
     """Return each distribution's median bandwidth, from a sample of its own."""
-    pilots = [
-        draw.distribution.sample(
-            settings["pilot"], np.random.default_rng([settings["seed"], PILOT + place])
-        )
-        for draw, place in zip(draws, places, strict=True)
-    ]
-    return np.array([median_bandwidth(X) for X in pilots])
+    bandwidths = []
+    for draw, place in zip(draws, places, strict=True):
+        rng = np.random.default_rng([settings["seed"], PILOT + place])
+        bandwidths.append(median_bandwidth(draw.distribution.sample(settings["pilot"], rng)))
+    return np.array(bandwidths)
 
 
 def _losses_by_rate(settings: Settings, exact: ExactLosses) -> list[EstimatorLosses]:
@@ -215,21 +211,16 @@ def _stacked(results: Results) -> list[Finding]:
         ("size", "n", "n = "),
         ("kernel", "kernel", ""),
     ):
-        mine = [
-            row for row in results.rows if row["panel"] == panel and row["estimator"] == "stacked"
-        ]
-        if mine:
-            places = {unit + str(KERNEL_NAMES.get(row[key], row[key])): row for row in mine}
-            best = {
-                place: _best_of_paper(results, panel, key, row[key])
-                for place, row in places.items()
-            }
-            number = in_one_cell(_against(place, row, best[place]) for place, row in places.items())
+        lines = []
+        for row in where(results.rows, panel=panel, estimator="stacked"):
+            place = unit + str(KERNEL_NAMES.get(row[key], row[key]))
+            lines.append(_against(place, row, _best_of_paper(results, panel, key, row[key])))
+        if lines:
             what = (
                 "Improvement of the stacked mean over KME, against the best estimator of the paper "
                 "in hindsight"
             )
-            found.append(Finding(f"{what}, by {panel}.", number))
+            found.append(Finding(f"{what}, by {panel}.", in_one_cell(lines)))
     return found
 
 
