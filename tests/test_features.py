@@ -1,4 +1,4 @@
-"""Feature maps: Z Zᵀ stands for K, Nyström projects, frequencies have the kernel's law, and both say how far off."""
+"""Feature maps: Z Zᵀ ≈ K, Nyström projects, frequencies have the kernel's law, errors."""
 
 import pickle
 from itertools import pairwise
