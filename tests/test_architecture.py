@@ -25,6 +25,7 @@ PACKAGE = ROOT / "src" / "muhat"
 
 ORDER = [
     "errors",
+    "_wording",
     "_messages",
     "_text",
     "_python_lines",

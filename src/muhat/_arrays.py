@@ -76,10 +76,11 @@ def share_between_cores(work: Callable[[Chunk], Found], chunks: Iterable[Chunk])
 def available_cores() -> int:
     """Return how many cores the calling thread may use.
 
-    These are the cores that joblib counts, which heeds affinity, a container's quota and ``LOKY_MAX_CPU_COUNT``, but no
-    more than whoever runs us in parallel leaves: one in a thread of `share_between_cores` or of joblib, as many as
-    joblib or dask allow a worker process by ``OMP_NUM_THREADS``, a share in a thread of a dask worker, and ``n_jobs``
-    inside ``joblib.parallel_config(n_jobs=...)``.
+    These are the cores that joblib counts, which heeds affinity, a container's quota and
+    ``LOKY_MAX_CPU_COUNT``, but no more than whoever runs us in parallel leaves: one in a thread of
+    `share_between_cores` or of joblib, as many as joblib or dask allow a worker process by
+    ``OMP_NUM_THREADS``, a share in a thread of a dask worker, and ``n_jobs`` inside
+    ``joblib.parallel_config(n_jobs=...)``.
     """
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
     cores = _counted_cores(os.environ.get("LOKY_MAX_CPU_COUNT"), affinity)
@@ -166,7 +167,8 @@ class _BlasOnOneThread:
 
 
 BLAS_ON_ONE_THREAD = _BlasOnOneThread()
-"""The context to be in where matrices are so small, or threads so many, that BLAS had better not start its own."""
+"""The context to be in where matrices are so small, or threads so many, that BLAS had better not
+start its own."""
 
 
 def slices(start: int, stop: int, size: int) -> Iterator[slice]:

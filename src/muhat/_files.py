@@ -25,8 +25,8 @@ def atomic_write(
 ) -> None:
     """Write a file, or replace one, in one atomic step: beside its place first, then renamed to it.
 
-    The content is bytes, or a function that writes it to the binary file it is given. A place that cannot be written to
-    raises FileError, and what was there before is as it was.
+    The content is bytes, or a function that writes it to the binary file it is given. A place that
+    cannot be written to raises FileError, and what was there before is as it was.
     """
     with _temporary_beside(path) as temporary:
         with temporary.open("xb") as file:

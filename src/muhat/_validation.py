@@ -42,8 +42,8 @@ def whole_number(part: object, name: str, value: object, least: int = 1) -> int:
 class ColumnFrame:
     """Columns with names, as a data frame has them: what a pyarrow table becomes without pandas.
 
-    It has what is asked of a data frame here: ``columns``, ``shape``, ``frame[name]``, ``frame.iloc[rows, places]``,
-    and NumPy takes it as an array.
+    It has what is asked of a data frame here: ``columns``, ``shape``, ``frame[name]``,
+    ``frame.iloc[rows, places]``, and NumPy takes it as an array.
     """
 
     def __init__(self, values: Any, columns: Sequence[str]) -> None:
@@ -184,8 +184,8 @@ def frozen(values: Array) -> Array:
 def checked_sample(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Array:
     """Return X as a float array of two dimensions, float32 if it was, or refuse it in one sentence.
 
-    ``reset`` is true in ``fit``, where the features are learnt, and false later, where they are compared. ``name``
-    is what sentences call X.
+    ``reset`` is true in ``fit``, where the features are learnt, and false later, where they are
+    compared. ``name`` is what sentences call X.
     """
     who = type(estimator).__name__
     if is_dask(X):
@@ -442,7 +442,8 @@ def check_is_random_state(who: object, random_state: Any) -> None:
 def as_random_state(who: object, random_state: Any) -> np.random.RandomState:
     """Return numpy's older kind of generator, which scikit-learn takes, or refuse what is no random state.
 
-    None is a new one each time; equal numbers give the same draws; a RandomState or a Generator is drawn from.
+    None is a new one each time; equal numbers give the same draws; a RandomState or a Generator is
+    drawn from.
     """
     if isinstance(random_state, np.random.Generator):
         return np.random.RandomState(int(random_state.integers(2**31)))

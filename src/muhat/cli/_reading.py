@@ -11,7 +11,8 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import Note, lacks_columns, listed_names, no_column, rows_text
+from muhat._messages import Note, lacks_columns, no_column
+from muhat._wording import listed_names, rows_text
 from muhat.data import (
     ROWS,
     STANDARD_INPUT,

@@ -10,7 +10,8 @@ from muhat._arrays import Array
 from muhat.data._summaries import scrambled
 
 RECURRING = 5
-"""Rows per different row from which on rows are equal because few values are possible, not because of copies."""
+"""Rows per different row from which on rows are equal because few values are possible, not because
+of copies."""
 
 
 def row_hashes(X: Array) -> Array:
@@ -31,7 +32,8 @@ class EqualRows:
     groups: Array
     """For each row, the place of its pair in ``first``."""
     agreement: float
-    """Of the rows that are equal in x, or in y where these are fewer, the share equal in both, beyond chance."""
+    """Of the rows that are equal in x, or in y where these are fewer, the share equal in both,
+    beyond chance."""
     levels: tuple[int, int]
     """The numbers of different rows of x and of y."""
 

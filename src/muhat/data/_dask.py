@@ -47,8 +47,9 @@ class Block:
 class DaskSource(Source):
     """The rows of a dask array or data frame, on whichever scheduler the user has.
 
-    What reaches this process is one sum, whatever the number of rows. The tree in which blocks are added depends on how
-    the rows are chunked alone, and so does the sum to the last bit, not on how many workers there are.
+    What reaches this process is one sum, whatever the number of rows. The tree in which blocks are
+    added depends on how the rows are chunked alone, and so does the sum to the last bit, not on how
+    many workers there are.
     """
 
     blocks: tuple[Block, ...]

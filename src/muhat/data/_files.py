@@ -83,7 +83,8 @@ class DataSet:
     left_out: tuple[str, ...] = field(default=(), kw_only=True)
     """The names of the columns of its file that were not read."""
     notes: tuple[str, ...] = field(default=(), kw_only=True)
-    """Sentences on what of its file was left out, and why: columns that are not numbers, rows with missing values."""
+    """Sentences on what of its file was left out, and why: columns that are not numbers, rows with
+    missing values."""
 
 
 class FileBatchError(FileError, BatchError):
@@ -93,19 +94,20 @@ class FileBatchError(FileError, BatchError):
 class FileBatches:
     """The rows of a file in batches: an iterable that reads the file from its start in each pass over it.
 
-    Made by `open_batches`. No batch is kept and no file stays open between two passes: memory is that of one batch and
-    of what is read together (some megabytes of text, a page of each column of Parquet, a record batch of Arrow; the
-    array of an ``.npz`` file is in memory during a pass).
+    Made by `open_batches`. No batch is kept and no file stays open between two passes: memory is
+    that of one batch and of what is read together (some megabytes of text, a page of each column of
+    Parquet, a record batch of Arrow; the array of an ``.npz`` file is in memory during a pass).
 
     Attributes
     ----------
     name, columns, left_out : str and tuples of str
-        The name of the file without its ending, those of the features, and those of the columns that are not read.
+        The name of the file without its ending, those of the features, and those of the columns
+        that are not read.
     categories : dict of str to list of str
         The values of each column of text that is read as indicators, with ``one_hot``.
     n, rows : int
-        The number of rows, known after the first pass over a text file or where rows may be dropped, and of every batch
-        but the last.
+        The number of rows, known after the first pass over a text file or where rows may be
+        dropped, and of every batch but the last.
     """
 
     name: str
@@ -209,7 +211,8 @@ class FileBatches:
     def __iter__(self) -> Iterator[Array]:
         """Yield float arrays of shape (``rows``, number of features), in the order of the file.
 
-        A batch that cannot be read as numbers, none of them missing, is a BatchError, as is a file that has changed.
+        A batch that cannot be read as numbers, none of them missing, is a BatchError, as is a file
+        that has changed.
         """
         batch, n_waiting = 0, 0
         waiting: list[Array] = []
@@ -244,7 +247,8 @@ class FileBatches:
     def words(self, name: str) -> list[str]:
         """Return a column of any type, which may be one that is dropped, as words: a label of each row.
 
-        They are those of the rows that are read: with ``missing="drop"``, of rows that have all values, this one too.
+        They are those of the rows that are read: with ``missing="drop"``, of rows that have all
+        values, this one too.
         """
         return self.read_with_words([name])[1][name].tolist()
 
@@ -363,11 +367,12 @@ def open_batches(
     Parameters
     ----------
     path : str or path
-        A text file (``.csv``, ``.tsv`` or ``.txt``, also compressed as ``.csv.gz`` and so on; with or without a
-        header, any of the usual separators, comments after ``#``), a ``.parquet`` file or a folder of such with the
-        same columns, which are read in the order of their names, a ``.feather`` or ``.arrow`` file, a NumPy array in
-        ``.npy`` or ``.npz``, or ``"-"`` for standard input, which is copied to a temporary file. All but NumPy's
-        take ``pip install 'muhat[cli]'``.
+        A text file (``.csv``, ``.tsv`` or ``.txt``, also compressed as ``.csv.gz`` and so on; with
+        or without a header, any of the usual separators, comments after ``#``), a ``.parquet`` file
+        or a folder of such with the same columns, which are read in the order of their names, a
+        ``.feather`` or ``.arrow`` file, a NumPy array in ``.npy`` or ``.npz``, or ``"-"`` for
+        standard input, which is copied to a temporary file. All but NumPy's take ``pip install
+        'muhat[cli]'``.
     drop : sequence of str, default=()
         Names of columns to leave out, such as a label; they may hold anything.
     rows : int, default=8192
@@ -375,17 +380,20 @@ def open_batches(
     columns : sequence of str, default=None
         Names of the columns to read, in this order; all by default.
     only_numeric : bool, default=False
-        Whether columns that hold no numbers are left out, of a text file by its first rows; else they are refused.
+        Whether columns that hold no numbers are left out, of a text file by its first rows; else
+        they are refused.
     one_hot : bool, default=False
-        Whether columns of text and categories become indicators, a column of zeros and ones ``city = Bern`` for each of
-        at most 20 values, after all columns of numbers. The values are learnt by one more pass over the file. To read a
-        file with the indicators of another, give their names in ``columns``, such as the ``feature_names`` of that
-        one: a value that has no indicator there is noted, and has zeros only. Booleans are zeros and ones in any case.
+        Whether columns of text and categories become indicators, a column of zeros and ones ``city
+        = Bern`` for each of at most 20 values, after all columns of numbers. The values are learnt
+        by one more pass over the file. To read a file with the indicators of another, give their
+        names in ``columns``, such as the ``feature_names`` of that one: a value that has no
+        indicator there is noted, and has zeros only. Booleans are zeros and ones in any case.
     missing : {"error", "drop"}, default="error"
-        Whether a missing value in a column that is read is refused, or its row left out, which is noted.
+        Whether a missing value in a column that is read is refused, or its row left out, which is
+        noted.
     separator : str, default=None
-        The character between the fields of a text file, ``"tab"``, or ``"space"`` for any blanks; by default it is
-        learnt from the first lines.
+        The character between the fields of a text file, ``"tab"``, or ``"space"`` for any blanks;
+        by default it is learnt from the first lines.
     decimal : {".", ","}, default="."
         The decimal sign of a text file.
 
@@ -397,9 +405,9 @@ def open_batches(
     Raises
     ------
     FileError
-        If the file is none that can be read, as far as that is seen without reading it to its end. A column that looks
-        like a row number, an id or a class label, two columns of one name, and a header that looks like numbers, are
-        warned about.
+        If the file is none that can be read, as far as that is seen without reading it to its end.
+        A column that looks like a row number, an id or a class label, two columns of one name, and
+        a header that looks like numbers, are warned about.
 
     Examples
     --------
@@ -440,8 +448,8 @@ def read_table(
 ) -> DataSet:
     """Read a sample from a file, points in rows, with the arguments of `open_batches`.
 
-    Columns without names are called ``column 1`` and so on. A file that cannot be read as numbers, none of them
-    missing, is refused with a FileError.
+    Columns without names are called ``column 1`` and so on. A file that cannot be read as numbers,
+    none of them missing, is refused with a FileError.
 
     Examples
     --------

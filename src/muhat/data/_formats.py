@@ -22,7 +22,8 @@ from muhat._messages import IN_COMMAND, no_column, option
 from muhat.errors import message
 
 PARQUET_BUFFER = 2**16
-"""Bytes of a column read from the disk at a time: without it a whole row group, which may be the whole file."""
+"""Bytes of a column read from the disk at a time: without it a whole row group, which may be the
+whole file."""
 
 MAX_ROWS_PROBED = 1000
 """How many rows are looked at when a file is opened, for what its columns seem to hold."""
@@ -67,7 +68,8 @@ class RowsError(FileError):
         return message(self.who, self.needed, got, self.advice)
 
     def _where(self, batch: int | None) -> str:
-        # A command's batches are its own affair: the file, the line or row, and the column say where to look.
+        # A command's batches are its own affair: the file, the line or row, and the column say
+        # where to look.
         if batch is None or IN_COMMAND.get():
             return self.place
         return ", ".join(filter(None, (self.place, f"batch {batch} (counted from 0)")))
@@ -196,7 +198,8 @@ class ColumnSelection:
     def split(self, names: Sequence[str]) -> tuple[list[str], dict[str, list[str]]]:
         """Return the columns of a table that are asked for, each once, and the values that are known of some.
 
-        With ``one_hot``, the name of an indicator, such as ``city = Bern``, asks for column ``city``.
+        With ``one_hot``, the name of an indicator, such as ``city = Bern``, asks for column
+        ``city``.
         """
         wanted: list[str] = []
         values: dict[str, list[str]] = {}
@@ -297,7 +300,8 @@ class Table(ABC):
     ) -> Iterator[TableChunk]:
         """Read it from its start, about so many rows at a time or more, with some columns as words.
 
-        A row with a missing value is refused, or left out and counted in ``dropped``; numbers must be finite.
+        A row with a missing value is refused, or left out and counted in ``dropped``; numbers must
+        be finite.
         """
         for chunk in self._read(rows, words, with_gaps=dropped is not None):
             yield from self._without_gaps(chunk, dropped)
@@ -553,7 +557,8 @@ def check_pyarrow(who: str) -> None:
 def as_floats(rows: Any, names: Sequence[str], dtype: type[np.floating[Any]]) -> Array:
     """Return columns of a pyarrow table or record batch side by side, NaN where a value is missing.
 
-    Reading a column of Parquet also reads those whose names begin with its name and a point, so they are picked again.
+    Reading a column of Parquet also reads those whose names begin with its name and a point, so
+    they are picked again.
     """
     import pyarrow
 

@@ -17,7 +17,8 @@ from muhat._validation import as_array, as_frame
 from muhat.errors import MuhatError, message
 
 ROWS = 8192
-"""Rows of a chunk, which are worked on together: enough for BLAS to be fast, few enough for the cache."""
+"""Rows of a chunk, which are worked on together: enough for BLAS to be fast, few enough for the
+cache."""
 
 
 Sum = TypeVar("Sum")
@@ -77,8 +78,8 @@ class ArraySource(LocalSource):
 class StreamSource(LocalSource):
     """Arrays, data frames or pyarrow tables, iterated anew for each pass; empty ones are skipped.
 
-    Each is checked when it arrives, and joined or cut to chunks. All must have the columns of the first, whose type of
-    numbers all take.
+    Each is checked when it arrives, and joined or cut to chunks. All must have the columns of the
+    first, whose type of numbers all take.
     """
 
     batches: Iterable[Any]
@@ -138,7 +139,8 @@ def _on_transformed(
 class BatchError(MuhatError):
     """A batch that is refused, with one sentence that says which and why.
 
-    ``batch`` is its number, and ``row`` that of the first row in it that is wrong, both from 0; None where no row is.
+    ``batch`` is its number, and ``row`` that of the first row in it that is wrong, both from 0;
+    None where no row is.
     """
 
     def __init__(self, message: str, batch: int, row: int | None = None) -> None:
@@ -179,7 +181,8 @@ def checked_batch(
 ) -> Array:
     """Return a batch as an array of finite floats with two dimensions, or refuse it and say where it is wrong.
 
-    It must have the columns, if they are known, and takes the type of their numbers; ``first`` rows are before it.
+    It must have the columns, if they are known, and takes the type of their numbers; ``first`` rows
+    are before it.
     """
     if np.ma.is_masked(values):
         raise _refused(

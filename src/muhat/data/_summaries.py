@@ -103,8 +103,8 @@ class ReservoirSample:
 class ColumnMoments:
     """Range, mean and variance of every column of a sample; two of them add up to that of both samples.
 
-    A column is measured in units of a power of two near its largest value, which rounds nothing and lets no square
-    overflow or vanish.
+    A column is measured in units of a power of two near its largest value, which rounds nothing and
+    lets no square overflow or vanish.
     """
 
     count: float
@@ -150,8 +150,8 @@ class ColumnMoments:
     def standardized(self, X: Array, center: bool = True) -> Array:
         """Return rows with every column at mean 0 and variance 1 over the whole sample; constant ones become 0.
 
-        Without centring, columns are only scaled. A column is constant if it varies by no more than rounding can make
-        it, by scikit-learn's measure.
+        Without centring, columns are only scaled. A column is constant if it varies by no more than
+        rounding can make it, by scikit-learn's measure.
         """
         scale = np.where(self.is_constant, 1, self.squares / self.count)
         return (X / self.unit - (self._inner_mean if center else 0)) / np.sqrt(scale)

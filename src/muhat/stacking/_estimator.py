@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._bases import BaseEstimator
 from muhat._caches import UnsavedCaches
-from muhat._messages import gain_text
 from muhat._parts import HasKernel, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary
 from muhat._validation import (
@@ -26,6 +25,7 @@ from muhat._validation import (
     is_dask,
     whole_number,
 )
+from muhat._wording import gain_text
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Precomputed
