@@ -14,7 +14,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import sample_size, unknown_name
-from muhat._validation import as_array
+from muhat._frames import as_array
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import ALIASES, AUTO, FILTERS, KME, Shrinker

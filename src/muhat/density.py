@@ -18,13 +18,8 @@ from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
 from muhat._bases import BaseEstimator, DensityMixin
 from muhat._parts import as_gram, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary
-from muhat._validation import (
-    as_random_state,
-    check_is_random_state,
-    checked_sample,
-    positive,
-    whole_number,
-)
+from muhat._validation import checked_sample
+from muhat._parameters import as_random_state, check_is_random_state, positive, whole_number
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import RandomFeatures

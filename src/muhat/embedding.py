@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from muhat._arrays import Array, has_finite_sum, rounding
-from muhat._validation import as_array, as_points, as_two_samples, frozen
+from muhat._validation import as_points, as_two_samples, frozen
+from muhat._frames import as_array
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Mixture
 

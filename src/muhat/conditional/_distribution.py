@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._validation import as_array, as_random_state, whole_number
+from muhat._frames import as_array
+from muhat._parameters import as_random_state, whole_number
 from muhat.errors import MuhatError
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from muhat._arrays import Array, has_finite_sum
-from muhat._validation import as_array, as_frame
+from muhat._frames import as_array, as_frame
 from muhat.errors import MuhatError, message
 
 ROWS = 8192

@@ -10,7 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._text import count, number, shortened
-from muhat._validation import as_frame
+from muhat._frames import as_frame
 from muhat.errors import MuhatError
 from muhat.figures._plot import BLUE, Axis, Plot, Series
 

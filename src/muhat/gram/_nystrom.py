@@ -11,14 +11,8 @@ import numpy as np
 
 from muhat._arrays import Array, quotient, rounding, rounding_floor
 from muhat._messages import unknown_name
-from muhat._validation import (
-    as_random_state,
-    as_rng,
-    check_is_random_state,
-    check_semidefinite,
-    check_values,
-    whole_number,
-)
+from muhat._kernel_values import check_semidefinite, check_values
+from muhat._parameters import as_random_state, as_rng, check_is_random_state, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
 from muhat.gram._features import Approximation, FeatureMap

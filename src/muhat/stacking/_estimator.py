@@ -15,16 +15,10 @@ from muhat._bases import BaseEstimator
 from muhat._caches import UnsavedCaches
 from muhat._parts import HasKernel, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary
-from muhat._validation import (
-    check_scale,
-    check_semidefinite,
-    checked_masses,
-    checked_sample,
-    checked_seed,
-    checked_weights,
-    is_dask,
-    whole_number,
-)
+from muhat._validation import checked_masses, checked_sample, checked_weights
+from muhat._kernel_values import check_scale, check_semidefinite
+from muhat._frames import is_dask
+from muhat._parameters import checked_seed, whole_number
 from muhat._wording import gain_text
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError

@@ -20,14 +20,10 @@ from muhat._arrays import (
 )
 from muhat._bases import BaseEstimator
 from muhat._parts import as_gram
-from muhat._validation import (
-    as_array,
-    as_frame,
-    checked_gram,
-    checked_sample,
-    checked_seed,
-    whole_number,
-)
+from muhat._validation import checked_sample
+from muhat._kernel_values import checked_gram
+from muhat._frames import as_array, as_frame
+from muhat._parameters import checked_seed, whole_number
 from muhat.data import DataSet
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import Approximation

@@ -25,7 +25,8 @@ from muhat._summary import (
     HtmlReprMixin,
     Summary,
 )
-from muhat._validation import checked_sample, checked_seed, positive, whole_number
+from muhat._validation import checked_sample
+from muhat._parameters import checked_seed, positive, whole_number
 from muhat._wording import p_text, shift_text
 from muhat.data import DataSet
 from muhat.errors import MuhatError, MuhatTypeError

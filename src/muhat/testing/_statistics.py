@@ -12,7 +12,7 @@ from muhat._arrays import Array
 from muhat._bases import BaseEstimator
 from muhat._messages import unknown_name
 from muhat._parts import as_filter
-from muhat._validation import positive
+from muhat._parameters import positive
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import Filter, name_of
 
