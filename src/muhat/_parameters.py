@@ -34,9 +34,8 @@ def positive(
     ``part`` is the object whose parameter it is, or its name. The bound is zero by default, and
     ``alternative`` says in the message what else is accepted.
     """
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if is_number and above < float(value) < inf:  # type: ignore[arg-type]
-        return float(value)  # type: ignore[arg-type]
+    if isinstance(value, Real) and not isinstance(value, bool) and above < float(value) < inf:
+        return float(value)
     bound = f"above {above:g}" if above else "positive"
     raise MuhatError(part, f"{name} must be {bound} and finite{alternative}", repr(value))
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from muhat._arrays import Array, slices
 from muhat._bases import BaseEstimator
-from muhat._validation import as_points, as_two_samples
 from muhat._frames import as_array
 from muhat._parameters import positive
+from muhat._validation import as_points, as_two_samples
 from muhat.errors import MuhatError
 
 BLOCK = 2048

@@ -19,11 +19,11 @@ from muhat._arrays import (
     share_between_cores,
 )
 from muhat._bases import BaseEstimator
+from muhat._frames import as_array, as_frame
+from muhat._kernel_values import checked_gram
+from muhat._parameters import checked_seed, whole_number
 from muhat._parts import as_gram
 from muhat._validation import checked_sample
-from muhat._kernel_values import checked_gram
-from muhat._frames import as_array, as_frame
-from muhat._parameters import checked_seed, whole_number
 from muhat.data import DataSet
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import Approximation
