@@ -12,9 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 from catalogue import SAMPLES
 from muhat import ConditionalMean, Embedding, KernelMean, MatchedMixture, StackedMean, TwoSampleTest
-from muhat._frames import as_frame
-from muhat._parameters import as_rng, checked_seed
-from muhat._validation import check_range
+from muhat._random_states import as_rng, checked_seed
+from muhat._validation import as_frame, check_range
 from muhat.data import DataSet
 from muhat.filters import IteratedTikhonov, Landweber, NuMethod
 from muhat.gram import Nystrom, RandomFeatures

@@ -20,7 +20,7 @@ from joblib import parallel_config
 from sklearn.model_selection import GridSearchCV
 
 from muhat import KernelMean
-from muhat._frames import is_dask
+from muhat._validation import is_dask
 from muhat.data import BatchError, DaskSource, ReservoirSample
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian

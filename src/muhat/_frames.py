@@ -1,4 +1,4 @@
-"""Arrays and data frames of any library in one form: arrays, or columns with names."""
+"""Columns with names: those of pyarrow in a form of ours, and what data frames of any kind hold."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, as_array
 
 __all__ = [
     "ColumnFrame",
-    "as_array",
-    "as_frame",
-    "distinct_labels",
+    "from_arrow",
     "has_dates",
-    "is_dask",
     "repeated_name",
 ]
 
@@ -100,28 +97,11 @@ def _arrow_column(column: Any) -> Array:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def as_frame(values: Any) -> Any:
-    """Return pyarrow's tables as ColumnFrame and its arrays as arrays; anything else unchanged."""
-    if type(values).__module__.partition(".")[0] != "pyarrow":
-        return values
+def from_arrow(values: Any) -> Any:
+    """Return one of pyarrow's tables or record batches as a ColumnFrame, its arrays as arrays."""
     if hasattr(values, "schema"):
         return ColumnFrame.from_arrow(values)
     return _arrow_column(values)
-
-
-def as_array(values: Any) -> Array:
-    """Return values as an array; lists of unequal lengths become one of objects, not of numbers."""
-    try:
-        return np.asarray(values)
-    except ValueError:
-        return np.asarray(values, dtype=object)
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X is one of dask's collections; dask is not imported to find out."""
-    if not hasattr(type(X), "__dask_graph__"):
-        return False
-    return any(kind.__module__.partition(".")[0] == "dask" for kind in type(X).__mro__)
 
 
 def repeated_name(names: Sequence[Any]) -> Any:
@@ -152,29 +132,3 @@ def _is_date(values: Array) -> bool:
         return values.dtype.kind in "Mm"
     kinds = (date, time, timedelta, np.datetime64, np.timedelta64)
     return any(isinstance(value, kinds) for value in values.flat)
-
-
-def distinct_labels(labels: Array) -> tuple[Array, Array]:
-    """Return the distinct labels, sorted, and the place of each label among them.
-
-    Numbers and text have no common order: mixed labels are sorted by type, then as text.
-
-    Parameters
-    ----------
-    labels : array of shape (n,)
-
-    Returns
-    -------
-    distinct : array of shape (T,)
-    codes : array of int of shape (n,)
-    """
-    try:
-        distinct, codes = np.unique(labels, return_inverse=True)
-    except TypeError:
-        found = labels.tolist()
-        ordered = sorted(set(found), key=lambda label: (type(label).__name__, str(label)))
-        distinct = np.empty(len(ordered), dtype=object)
-        distinct[:] = ordered
-        places = {label: place for place, label in enumerate(ordered)}
-        codes = np.array([places[label] for label in found])
-    return distinct, codes.reshape(-1)

@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, slices
 from muhat._messages import unknown_name
-from muhat._parameters import positive
+from muhat._validation import positive
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
 from muhat.kernels import Kernel

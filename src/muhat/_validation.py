@@ -1,9 +1,10 @@
-"""Validation of data: points, samples, targets and sample weights."""
+"""Validation of parameters, samples, targets, sample weights and kernel values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from math import inf
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any
 
@@ -11,20 +12,30 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
-from muhat._arrays import Array, has_finite_sum
-from muhat._frames import ColumnFrame, as_array, as_frame, has_dates, is_dask, repeated_name
+from muhat._arrays import Array, as_array, has_finite_sum, rounding
+from muhat._frames import ColumnFrame, from_arrow, has_dates, repeated_name
 from muhat._wording import listed_names
 from muhat.errors import MuhatError, MuhatTypeError
 
 __all__ = [
+    "as_frame",
     "as_points",
     "as_two_samples",
+    "check_finite",
     "check_range",
+    "check_scale",
+    "check_semidefinite",
+    "check_symmetric",
+    "check_values",
+    "checked_gram",
     "checked_masses",
     "checked_sample",
     "checked_target",
     "checked_weights",
     "frozen",
+    "is_dask",
+    "positive",
+    "whole_number",
 ]
 
 POINTS_NEEDED = "points must be real numbers in two dimensions, one point in each row"
@@ -40,6 +51,41 @@ MAX_EXACT_INTEGER = 2**53
 
 MAX_TEXT_COLUMNS_NAMED = 5
 """The most columns of text that an error names."""
+
+
+def positive(
+    part: object, name: str, value: object, alternative: str = "", above: float = 0.0
+) -> float:
+    """Return a parameter as a float; raise MuhatError unless it is finite and above a bound.
+
+    ``part`` is the object whose parameter it is, or its name. The bound is zero by default, and
+    ``alternative`` says in the message what else is accepted.
+    """
+    if isinstance(value, Real) and not isinstance(value, bool) and above < float(value) < inf:
+        return float(value)
+    bound = f"above {above:g}" if above else "positive"
+    raise MuhatError(part, f"{name} must be {bound} and finite{alternative}", repr(value))
+
+
+def whole_number(part: object, name: str, value: object, least: int = 1) -> int:
+    """Return a parameter as an int; raise MuhatError unless it is one of at least ``least``."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
+        return int(value)
+    raise MuhatError(part, f"{name} must be a whole number of at least {least}", repr(value))
+
+
+def as_frame(values: Any) -> Any:
+    """Return pyarrow's tables as ColumnFrame and its arrays as arrays; anything else unchanged."""
+    if type(values).__module__.partition(".")[0] == "pyarrow":
+        return from_arrow(values)
+    return values
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is one of dask's collections; dask is not imported to find out."""
+    if not hasattr(type(X), "__dask_graph__"):
+        return False
+    return any(kind.__module__.partition(".")[0] == "dask" for kind in type(X).__mro__)
 
 
 def as_points(X: Any) -> Array:
@@ -340,3 +386,65 @@ def checked_weights(who: str, sample_weight: Any, n: int) -> Array:
     if not weights.max() > 0:
         raise MuhatError(who, "sample_weight must not sum to zero", "only zeros")
     return weights
+
+
+def checked_gram(who: str, K: Array) -> Array:
+    """Return a precomputed Gram matrix, exactly symmetric; raise MuhatError for other matrices."""
+    if K.shape[0] != K.shape[1]:
+        raise MuhatError(who, "a precomputed kernel must be a square matrix", f"shape {K.shape}")
+    check_symmetric(who, "a precomputed kernel must be symmetric", K)
+    return (K + K.T) / 2
+
+
+def check_values(K: Array, kernel: Any) -> None:
+    """Raise MuhatError unless a kernel's values on a sample are finite and symmetric.
+
+    Symmetry is looked at only if the kernel is not known to be positive semi-definite.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        check_finite(K.sum(), kernel)
+    if not kernel.positive_semidefinite:
+        check_symmetric(type(kernel).__name__, "k(x, y) = k(y, x) is needed", K)
+
+
+def check_finite(total: float, kernel: Any) -> None:
+    """Raise MuhatError for a kernel whose values have a sum that is not finite."""
+    if not np.isfinite(total):
+        needed = "values k(x, y) must be finite"
+        advice = "rescale X or choose another kernel"
+        raise MuhatError(type(kernel).__name__, needed, "NaN or infinite ones", advice)
+
+
+def check_scale(who: str, largest: float, dtype: Any, X: Array) -> None:
+    """Raise MuhatError if squares of kernel values overflow or underflow.
+
+    ``largest`` is the largest k(x, x) of the rows X.
+    """
+    least = float(np.finfo(dtype).tiny) ** 0.5
+    most = float(np.finfo(dtype).max) ** 0.5
+    vanished = largest == 0 and 0 < float(np.abs(X).max()) < least
+    if vanished or 0 < largest < least or largest > most:
+        needed = f"the largest k(x, x) must be between {least:.2g} and {most:.2g}"
+        raise MuhatError(who, needed, f"{largest:.3g}", "rescale X")
+
+
+def check_semidefinite(gamma: Array, who: str = "kernel", what: str = "the Gram matrix") -> None:
+    """Raise MuhatError for an eigenvalue below zero by more than rounding.
+
+    ``gamma`` has the eigenvalues in ascending order, of shape (..., components).
+    """
+    allowed = rounding(gamma) ** 0.5 * np.abs(gamma[..., -1])
+    if np.any(gamma[..., 0] < -allowed):
+        share = float((gamma[..., 0] / np.abs(gamma[..., -1])).min())
+        needed = f"{what} must be positive semi-definite"
+        got = f"an eigenvalue of {share:.2g} times the largest"
+        raise MuhatError(who, needed, got, "use one that is, or clip its spectrum")
+
+
+def check_symmetric(who: str, needed: str, K: Array, name: str = "K") -> None:
+    """Raise MuhatError if a matrix is not symmetric up to rounding, and say where."""
+    gap = np.abs(K - K.T)
+    if gap.max() > rounding(K) ** 0.5 * np.abs(K).max():
+        i, j = np.unravel_index(gap.argmax(), gap.shape)
+        got = f"{name}[{i}, {j}] = {K[i, j]:.6g} and {name}[{j}, {i}] = {K[j, i]:.6g}"
+        raise MuhatError(who, needed, got, f"take ({name} + {name}.T)/2 if that is meant")

@@ -15,12 +15,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, rounding
-from muhat._frames import as_frame
 from muhat._messages import sample_size
 from muhat._parts import Parts, as_filters, without_harm
 from muhat._reportable import Reportable
 from muhat._summary import GOOD, NEUTRAL, HtmlReprMixin, Summary
-from muhat._validation import checked_masses, checked_sample
+from muhat._validation import as_frame, checked_masses, checked_sample
 from muhat._wording import gain_text, setting_text
 from muhat.data import ArraySource, ColumnMoments, SampleBatch, Source, TransformedSource, as_source
 from muhat.errors import MuhatError

@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
 from muhat._bases import BaseEstimator, DensityMixin
-from muhat._parameters import as_random_state, check_is_random_state, positive, whole_number
 from muhat._parts import as_gram, as_kernel
+from muhat._random_states import as_random_state, check_is_random_state
 from muhat._summary import EstimatorHtmlReprMixin, Summary
-from muhat._validation import checked_sample
+from muhat._validation import checked_sample, positive, whole_number
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import RandomFeatures

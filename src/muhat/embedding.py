@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from muhat._arrays import Array, has_finite_sum, rounding
-from muhat._frames import as_array
+from muhat._arrays import Array, as_array, has_finite_sum, rounding
 from muhat._validation import as_points, as_two_samples, frozen
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Mixture

@@ -16,12 +16,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._bases import BaseEstimator
-from muhat._frames import as_frame, is_dask
-from muhat._kernel_values import check_scale, checked_gram
 from muhat._parts import HasKernel, Parts, as_gram, as_kernel, choices_by
 from muhat._radius import HasRadius
 from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
-from muhat._validation import check_range, checked_masses, checked_sample, checked_weights
+from muhat._validation import (
+    as_frame,
+    check_range,
+    check_scale,
+    checked_gram,
+    checked_masses,
+    checked_sample,
+    checked_weights,
+    is_dask,
+)
 from muhat.data import (
     ArraySource,
     DaskSource,

@@ -15,13 +15,19 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array, slices
 from muhat._bases import BaseEstimator, MultiOutputMixin, RegressorMixin
 from muhat._caches import UnsavedCaches
-from muhat._frames import as_frame, is_dask
-from muhat._kernel_values import checked_gram
 from muhat._messages import unknown_name
 from muhat._parts import HasKernel, Parts, as_kernel
 from muhat._reportable import Reportable
 from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
-from muhat._validation import check_range, checked_masses, checked_sample, checked_target
+from muhat._validation import (
+    as_frame,
+    check_range,
+    checked_gram,
+    checked_masses,
+    checked_sample,
+    checked_target,
+    is_dask,
+)
 from muhat.conditional._distribution import ConditionalDistribution, checked_levels
 from muhat.conditional._fits import (
     Fit,

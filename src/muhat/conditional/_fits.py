@@ -17,8 +17,8 @@ from scipy.linalg.lapack import dpstrf
 
 from muhat._arrays import Array, quotient, raised_above_zero, significant_eigenpairs
 from muhat._caches import UnsavedCaches
-from muhat._kernel_values import check_scale, check_semidefinite
 from muhat._parts import Parts
+from muhat._validation import check_scale, check_semidefinite
 from muhat.errors import MuhatError, message
 from muhat.filters import Filter, Iteration
 from muhat.filters._base import GRID_SIZE, Formula

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._frames import is_dask
-from muhat._validation import checked_sample
+from muhat._validation import checked_sample, is_dask
 from muhat.data import ColumnMoments, DaskSource, Source
 from muhat.data._copies import EqualRows
 from muhat.errors import MuhatError

@@ -10,10 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from muhat._arrays import Array, slices
 from muhat._bases import BaseEstimator
-from muhat._parameters import positive, whole_number
 from muhat._parts import HasKernel, as_gram, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
-from muhat._validation import checked_sample
+from muhat._validation import checked_sample, positive, whole_number
 from muhat.conditional._interior_point import QuadraticProgram
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError

@@ -17,8 +17,8 @@ from typing import Any, cast
 import numpy as np
 
 from muhat._arrays import Array, quotient, significant_eigenpairs
-from muhat._kernel_values import check_scale
 from muhat._parts import Parts
+from muhat._validation import check_scale
 from muhat.conditional._fits import (
     Coordinates,
     Fit,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import available_cores, limit_cores
-from muhat._frames import is_dask
+from muhat._validation import is_dask
 from muhat.data._sources import (
     ArraySource,
     Columns,

@@ -18,7 +18,7 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._files import FileError
 from muhat._messages import IN_COMMAND, option
-from muhat._parameters import whole_number
+from muhat._validation import whole_number
 from muhat.data._formats import (
     INDICATOR,
     MAX_ROWS_PROBED,

@@ -12,8 +12,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from muhat._arrays import Array, has_finite_sum
-from muhat._frames import as_array, as_frame
+from muhat._arrays import Array, as_array, has_finite_sum
+from muhat._validation import as_frame
 from muhat.errors import MuhatError, message
 
 ROWS = 8192

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._parameters import whole_number
+from muhat._validation import whole_number
 from muhat.errors import MuhatError
 from muhat.kernels import Mixture
 

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._frames import as_frame
 from muhat._text import count, number, shortened
+from muhat._validation import as_frame
 from muhat.errors import MuhatError
 from muhat.figures._plot import BLUE, Axis, Plot, Series
 

@@ -16,7 +16,7 @@ from scipy.special import gamma as gamma_function
 from scipy.special import jv
 
 from muhat._arrays import Array, quotient
-from muhat._parameters import positive
+from muhat._validation import positive
 from muhat.errors import MuhatError
 from muhat.filters._base import Formula, Iteration, Shrinker, as_numbers
 from muhat.gram import Access, Components, Problem, SpectralProblem

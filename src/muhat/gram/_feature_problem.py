@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, quotient, significant_eigenpairs
-from muhat._kernel_values import check_finite
+from muhat._validation import check_finite
 from muhat.data import ArraySource, ReservoirSample, SampleBatch, Source, folds_of
 from muhat.embedding import Element
 from muhat.errors import MuhatError

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from muhat._arrays import Array, quotient, rounding, slices, without_rounding
-from muhat._kernel_values import check_finite, check_semidefinite, check_values
+from muhat._validation import check_finite, check_semidefinite, check_values
 from muhat.errors import MuhatError
 from muhat.gram._problem import (
     Access,

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muhat._arrays import Array, quotient, rounding, rounding_floor
-from muhat._kernel_values import check_semidefinite, check_values
 from muhat._messages import unknown_name
-from muhat._parameters import as_random_state, as_rng, check_is_random_state, whole_number
+from muhat._random_states import as_random_state, as_rng, check_is_random_state
+from muhat._validation import check_semidefinite, check_values, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
 from muhat.gram._features import Approximation, FeatureMap

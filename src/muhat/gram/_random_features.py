@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from muhat._arrays import Array, slices
-from muhat._parameters import as_rng, check_is_random_state, whole_number
+from muhat._random_states import as_rng, check_is_random_state
+from muhat._validation import whole_number
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram._features import Approximation, FeatureMap

@@ -9,11 +9,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._bases import BaseEstimator
-from muhat._frames import is_dask
-from muhat._kernel_values import check_finite, check_scale, check_semidefinite
-from muhat._parameters import checked_seed, whole_number
 from muhat._parts import HasKernel, as_gram, as_kernel
-from muhat._validation import checked_sample
+from muhat._random_states import checked_seed
+from muhat._validation import (
+    check_finite,
+    check_scale,
+    check_semidefinite,
+    checked_sample,
+    is_dask,
+    whole_number,
+)
 from muhat.data import ColumnMoments, SampleBatch
 from muhat.embedding import Element
 from muhat.errors import MuhatError, MuhatTypeError

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muhat._arrays import Array
-from muhat._frames import as_array
+from muhat._arrays import Array, as_array
 from muhat._parts import HasKernel
 from muhat._validation import checked_target
 from muhat.errors import MuhatError

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
-from muhat._frames import as_array, as_frame, distinct_labels
-from muhat._validation import check_range, checked_sample, checked_weights
+from muhat._arrays import Array, as_array
+from muhat._labels import distinct_labels
+from muhat._validation import as_frame, check_range, checked_sample, checked_weights
 from muhat.errors import MuhatError
 
 MAX_COUNTS = 20_000

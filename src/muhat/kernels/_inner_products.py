@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._parameters import positive, whole_number
-from muhat._validation import as_points, as_two_samples
+from muhat._validation import as_points, as_two_samples, positive, whole_number
 from muhat.errors import MuhatError
 from muhat.kernels._base import Kernel
 from muhat.kernels._closed_forms import PolynomialMoments

@@ -10,9 +10,13 @@ import numpy as np
 
 from muhat._arrays import Array, rounding
 from muhat._caches import UnsavedCaches
-from muhat._kernel_values import check_semidefinite, check_symmetric
-from muhat._parameters import whole_number
-from muhat._validation import as_two_samples, frozen
+from muhat._validation import (
+    as_two_samples,
+    check_semidefinite,
+    check_symmetric,
+    frozen,
+    whole_number,
+)
 from muhat.errors import MuhatError
 from muhat.kernels._base import GaussianMeans, Kernel, classes_with, terms
 

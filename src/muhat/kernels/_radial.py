@@ -11,8 +11,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import gammaln, kve
 
 from muhat._arrays import Array, slices
-from muhat._parameters import positive
-from muhat._validation import as_points
+from muhat._validation import as_points, positive
 from muhat.errors import MuhatError
 from muhat.kernels import _tiles as tiles
 from muhat.kernels._base import Kernel

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._frames import as_frame
+from muhat._validation import as_frame
 from muhat.conditional import ConditionalMean
 from muhat.errors import MuhatError
 from muhat.figures import Plot, predictions_plot, quantiles_plot

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._frames import as_frame
 from muhat._text import number
+from muhat._validation import as_frame
 from muhat.errors import MuhatError
 from muhat.figures import Axis, Plot, Series
 from muhat.figures._plot import BLUE

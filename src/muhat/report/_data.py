@@ -14,8 +14,8 @@ import sklearn
 
 from muhat import __version__
 from muhat._arrays import Array
-from muhat._frames import as_frame
 from muhat._text import count, listed, number, shortened
+from muhat._validation import as_frame
 from muhat.data import DataSet, FileBatches
 from muhat.report._document import Cell, Section, Spark, Table
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from muhat._arrays import Array, rounding
 from muhat._bases import BaseEstimator
-from muhat._parameters import positive
+from muhat._validation import positive
 from muhat.errors import MuhatError
 from muhat.filters import Shrinker
 from muhat.gram import Access, Problem, SpectralProblem

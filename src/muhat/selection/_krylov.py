@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 
 from muhat._arrays import Array, quotient, rounding, without_rounding
-from muhat._kernel_values import check_semidefinite
+from muhat._validation import check_semidefinite
 from muhat.errors import MuhatError
 from muhat.filters import Filter, TruncatedSVD
 from muhat.gram import BlockProblem

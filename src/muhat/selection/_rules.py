@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._parameters import positive, whole_number
+from muhat._validation import positive, whole_number
 from muhat.errors import MuhatError
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, BlockProblem, DenseProblem, Problem, SpectralProblem

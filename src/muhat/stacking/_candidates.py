@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 
 from muhat._arrays import Array, slices
 from muhat._bases import BaseEstimator
-from muhat._parameters import whole_number
+from muhat._validation import whole_number
 from muhat.errors import MuhatError
 from muhat.filters import NuMethod
 from muhat.kernels import Mixture

@@ -13,12 +13,18 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._bases import BaseEstimator
 from muhat._caches import UnsavedCaches
-from muhat._frames import is_dask
-from muhat._kernel_values import check_scale, check_semidefinite
-from muhat._parameters import checked_seed, whole_number
 from muhat._parts import HasKernel, as_kernel
+from muhat._random_states import checked_seed
 from muhat._summary import EstimatorHtmlReprMixin, Summary
-from muhat._validation import checked_masses, checked_sample, checked_weights
+from muhat._validation import (
+    check_scale,
+    check_semidefinite,
+    checked_masses,
+    checked_sample,
+    checked_weights,
+    is_dask,
+    whole_number,
+)
 from muhat._wording import gain_text
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError

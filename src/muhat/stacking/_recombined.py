@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._parameters import positive, whole_number
+from muhat._validation import positive, whole_number
 from muhat.stacking._candidates import EMPTY_CLUSTER_SHARE, Candidate, whole_numbers
 from muhat.stacking._measures import Measure, Recombination, product_of_parts
 from muhat.stacking._sample import MAX_ROWS_TREE, Folds, RandomFourierMoments, StackSample, cut

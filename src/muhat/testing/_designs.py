@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, slices
-from muhat._frames import as_frame, distinct_labels
+from muhat._labels import distinct_labels
+from muhat._validation import as_frame
 from muhat.errors import MuhatError
 
 MAX_SINGLE_ROWS = 1000

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._bases import BaseEstimator
 from muhat._messages import sample_size
-from muhat._parameters import checked_seed, positive, whole_number
+from muhat._random_states import checked_seed
 from muhat._reportable import Reportable
 from muhat._summary import (
     BAD,
@@ -26,7 +26,7 @@ from muhat._summary import (
     HtmlReprMixin,
     Summary,
 )
-from muhat._validation import checked_sample
+from muhat._validation import checked_sample, positive, whole_number
 from muhat._wording import p_text, shift_text
 from muhat.data import DataSet
 from muhat.errors import MuhatError, MuhatTypeError

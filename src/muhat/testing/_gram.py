@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from muhat._arrays import Array, quotient, rounding, rounding_floor, slices
-from muhat._kernel_values import check_semidefinite, check_values
+from muhat._validation import check_semidefinite, check_values
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel

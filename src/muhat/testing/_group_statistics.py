@@ -16,7 +16,7 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_matrix
 
 from muhat._arrays import Array, quotient, slices
-from muhat._kernel_values import check_semidefinite
+from muhat._validation import check_semidefinite
 from muhat.gram import Approximation
 from muhat.kernels import Kernel
 from muhat.testing._designs import GroupDesign

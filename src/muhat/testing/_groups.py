@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._frames import as_frame
+from muhat._validation import as_frame
 from muhat.data import ColumnMoments, SampleBatch
 from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom

@@ -11,8 +11,8 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import option
-from muhat._parameters import positive
 from muhat._parts import as_kernel
+from muhat._validation import positive
 from muhat.errors import MuhatError
 from muhat.kernels import Gaussian, Kernel, Laplacian
 from muhat.kernels._radial import Metric, Radial, distances_of_pairs

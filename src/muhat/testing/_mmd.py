@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, slices
-from muhat._kernel_values import check_finite
 from muhat._parts import as_kernel
-from muhat._validation import checked_sample
+from muhat._validation import check_finite, checked_sample
 from muhat.errors import MuhatError
 from muhat.kernels import Kernel
 from muhat.testing._base import as_rows, samples_of_matrix

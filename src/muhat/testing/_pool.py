@@ -11,8 +11,7 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
-from muhat._kernel_values import check_finite, check_semidefinite, check_values
-from muhat._validation import frozen
+from muhat._validation import check_finite, check_semidefinite, check_values, frozen
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation
 from muhat.kernels import Kernel

@@ -11,7 +11,7 @@ from warnings import warn
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._frames import as_frame, is_dask
+from muhat._validation import as_frame, is_dask
 from muhat.data import (
     ArraySource,
     ColumnMoments,

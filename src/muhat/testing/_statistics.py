@@ -11,8 +11,8 @@ from typing import Any, ClassVar, cast
 from muhat._arrays import Array
 from muhat._bases import BaseEstimator
 from muhat._messages import unknown_name
-from muhat._parameters import positive
 from muhat._parts import as_filter
+from muhat._validation import positive
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import Filter, name_of
 

@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_matrix
 
 from muhat._arrays import Array
-from muhat._kernel_values import check_finite
+from muhat._validation import check_finite
 from muhat.data import SampleBatch
 from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel

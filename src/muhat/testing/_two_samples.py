@@ -11,8 +11,8 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import option
-from muhat._parameters import whole_number
 from muhat._parts import as_gram
+from muhat._validation import whole_number
 from muhat.data import ColumnMoments, DataSet, FileBatches, Source, TransformedSource
 from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom

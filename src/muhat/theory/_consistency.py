@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._parameters import positive
 from muhat._parts import as_kernel
-from muhat._validation import as_points, frozen
+from muhat._validation import as_points, frozen, positive
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import Filter

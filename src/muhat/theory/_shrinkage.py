@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._parameters import positive, whole_number
-from muhat._validation import as_points
+from muhat._validation import as_points, positive, whole_number
 from muhat.errors import MuhatError
 from muhat.gram import DenseGram, Gram
 from muhat.kernels import Kernel, Precomputed

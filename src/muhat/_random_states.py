@@ -1,9 +1,8 @@
-"""Validation of parameters: numbers and random states."""
+"""Validation of ``random_state``, and the generators that it stands for."""
 
 from __future__ import annotations
 
-from math import inf
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,35 +15,12 @@ __all__ = [
     "as_rng",
     "check_is_random_state",
     "checked_seed",
-    "positive",
-    "whole_number",
 ]
 
 RANDOM_STATE_NEEDED = (
     "random_state must be None, a whole number from 0 to 2**32 - 1, "
     "a numpy Generator or a RandomState"
 )
-
-
-def positive(
-    part: object, name: str, value: object, alternative: str = "", above: float = 0.0
-) -> float:
-    """Return a parameter as a float; raise MuhatError unless it is finite and above a bound.
-
-    ``part`` is the object whose parameter it is, or its name. The bound is zero by default, and
-    ``alternative`` says in the message what else is accepted.
-    """
-    if isinstance(value, Real) and not isinstance(value, bool) and above < float(value) < inf:
-        return float(value)
-    bound = f"above {above:g}" if above else "positive"
-    raise MuhatError(part, f"{name} must be {bound} and finite{alternative}", repr(value))
-
-
-def whole_number(part: object, name: str, value: object, least: int = 1) -> int:
-    """Return a parameter as an int; raise MuhatError unless it is one of at least ``least``."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
-        return int(value)
-    raise MuhatError(part, f"{name} must be a whole number of at least {least}", repr(value))
 
 
 def check_is_random_state(who: object, random_state: Any) -> None:
