@@ -57,7 +57,7 @@ def _temporary_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _check_place(who: str, target: Path) -> None:
-    """Raise FileError if the folder is missing, or the place taken by something else than a file."""
+    """Raise FileError if the folder is missing, or the place is not one for a file."""
     if target.is_dir():
         raise FileError(who, "a file name is needed to write to", "a folder", "add a name to it")
     if target.exists() and not target.is_file():

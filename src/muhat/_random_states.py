@@ -52,7 +52,7 @@ def checked_seed(who: object, random_state: Any) -> int:
 
 
 def as_rng(who: object, random_state: Any) -> np.random.Generator:
-    """Return numpy's newer kind of generator, seeded by a number itself; validate what was given."""
+    """Return numpy's newer kind of generator; validate what was given. A number is its seed."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     seed = checked_seed(who, random_state)
