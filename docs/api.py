@@ -1,4 +1,4 @@
-"""Write docs/api.md, the public names with what each is, and the pages of the site's reference: ``make docs``."""
+"""Write docs/api.md and the pages of the site's reference from docstrings: ``make docs``."""
 
 import inspect
 import sys
@@ -15,9 +15,9 @@ import muhat
 PAGE = Path(__file__).with_name("api.md")
 HEAD = """# The public names
 
-`make docs` writes this page from the docstrings. The names of the first section come from `muhat` itself, in the order
-in which data flows; the others from its subpackages. `help(name)` has parameters and examples. Every name that is not
-here is internal.
+`make docs` writes this page from the docstrings. The names of the first section come from `muhat`
+itself, in the order in which data flows; the others from its subpackages. `help(name)` has
+parameters and examples. Every name that is not here is internal.
 """
 
 REFERENCE_HEAD = """Reference
@@ -84,7 +84,7 @@ def _section(module: ModuleType, listed: set[int]) -> Iterator[str]:
 
 
 def _methods(part: type) -> Iterator[str]:
-    """Yield the public methods and properties that muhat defines for a class or its bases, by name."""
+    """Yield the public methods and properties of a class, its bases in muhat included."""
     for name, member in inspect.getmembers_static(part):
         plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         if name.startswith("_") or not _is_ours(part, name):
@@ -96,7 +96,7 @@ def _methods(part: type) -> Iterator[str]:
 
 
 def _inherited_line(part: type, name: str) -> str:
-    """Return the first line of a method's docstring, or of the one that it overrides if it has none of its own."""
+    """Return the first line of a method's docstring, or of the one that it overrides."""
     members = [vars(base)[name] for base in part.__mro__ if name in vars(base)]
     return next(filter(None, map(_first_line, members)), "")
 
@@ -108,7 +108,7 @@ def _is_ours(part: type, name: str) -> bool:
 
 
 def _signature(part: Any) -> str:
-    """Return the parameters with their defaults and without their types, which docstrings describe."""
+    """Return the parameters with defaults, without types, which docstrings describe."""
     if isinstance(
         part, EnumMeta
     ):  # whose parameters are Python's own, and differ between its versions
@@ -144,7 +144,7 @@ def _first_line(part: Any) -> str:
 
 
 def write_reference(folder: Path) -> None:
-    """Write a page that lists all public names by module; Sphinx makes a page of each from its docstring."""
+    """Write a page that lists all public names by module; Sphinx makes a page of each."""
     listed: set[int] = set()
     sections = [REFERENCE_HEAD]
     for module in modules():

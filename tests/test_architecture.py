@@ -1,4 +1,4 @@
-"""The tree is the table of contents: imports go one way, nothing runs in circles, and what is written runs."""
+"""The tree is the table of contents: imports go one way, and code on pages runs."""
 
 import ast
 import doctest
@@ -174,7 +174,7 @@ def test_the_paper_uses_public_names_of_muhat_only():
 
 
 def public_names(module):
-    """The names that a module offers: none if it is private, else its ``__all__`` or what it has."""
+    """The names that a module offers: its ``__all__`` or what it has; none if it is private."""
     if "._" in module:
         return []
     found = importlib.import_module(module)
@@ -209,7 +209,8 @@ def test_every_module_inside_a_package_is_private():
 
 
 def test_muhat_lists_its_public_names_and_its_public_modules():
-    code = "import muhat; print(*dir(muhat))"  # in a process of its own, in which nothing else was imported
+    # In a process of its own, in which nothing else was imported.
+    code = "import muhat; print(*dir(muhat))"
     listed = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
@@ -244,8 +245,10 @@ def test_a_fit_on_an_array_goes_through_few_modules():
 
 
 def test_importing_muhat_draws_in_nothing_heavy_that_scikit_learn_does_not():
-    heavy = "{m.split('.')[0] for m in sys.modules} & {'matplotlib', 'typer', 'pandas', 'pyarrow', 'polars', 'dask'}"
-    code = f"import sys, numpy, scipy.linalg, sklearn.base; before = {heavy}; import muhat; print({heavy} - before)"
+    packages = "{'matplotlib', 'typer', 'pandas', 'pyarrow', 'polars', 'dask'}"
+    heavy = f"{{m.split('.')[0] for m in sys.modules}} & {packages}"
+    before = f"import sys, numpy, scipy.linalg, sklearn.base; before = {heavy}"
+    code = f"{before}; import muhat; print({heavy} - before)"
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

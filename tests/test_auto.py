@@ -1,4 +1,4 @@
-"""gram="auto" beyond an eigendecomposition: as exact as the data deserve, measured honestly, and it says so."""
+"""gram="auto" beyond an eigendecomposition: its error is kept small, measured and stated."""
 
 import pickle
 import warnings
@@ -19,7 +19,7 @@ KERNELS = {"median": Gaussian(), "fine": Gaussian(0.7), "laplacian": Laplacian()
 
 @pytest.fixture
 def small(monkeypatch):
-    """Sizes at which a test is quick: 200 rows are too many for an eigendecomposition, 30 landmarks are usual."""
+    """Sizes at which a test is quick: dense up to 200 rows, 30 landmarks beyond."""
     monkeypatch.setattr("muhat.gram._plan.MAX_ROWS_DENSE", 200)
     monkeypatch.setattr("muhat.gram._nystrom.DEFAULT_SIZE", 30)
     monkeypatch.setattr("muhat.gram._auto.LANDMARK_COUNTS", (60, 120))

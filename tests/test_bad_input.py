@@ -114,7 +114,8 @@ SAMPLES_REFUSED = {
     "text of pyarrow": (pyarrow.table({"a": [1, 2], "c": ["u", "v"]}), "text or dates in 'c'"),
     "integers that floats make equal": (
         2**53 + 2 * np.arange(4).reshape(-1, 1) // 2,
-        r"exact up to 2\*\*53, got 4 different rows of larger whole numbers, of which 3 are left; subtract",
+        r"exact up to 2\*\*53, got 4 different rows of larger whole numbers, "
+        r"of which 3 are left; subtract",
     ),
     "nothing": (None, "points in rows, got a NoneType.$"),
     "complex": (X + 1j, "Complex data not supported"),

@@ -385,11 +385,13 @@ def test_a_null_of_parquet_is_a_hole(tmp_path):
         ("1", "as many fields as the first, 2, got 1 in line 52, batch 12"),
         (
             "1,red",
-            "column 'b' must be numeric, got 'red' in line 52, batch 12 (counted from 0); leave it out",
+            "column 'b' must be numeric, got 'red' in line 52, batch 12 (counted from 0); "
+            "leave it out",
         ),
         (
             '"1,5",2',
-            "column 'a' has decimal commas, as '1,5' in line 52, batch 12 (counted from 0); use decimal=','",
+            "column 'a' has decimal commas, as '1,5' in line 52, batch 12 (counted from 0); "
+            "use decimal=','",
         ),
         ("1,1_000", "got '1_000' in line 52, batch 12"),
         ("1,2\0", "binary data in line 52, batch 12"),

@@ -1,4 +1,4 @@
-"""The comparison's numbers are those of KernelMean, its verdict is honest, and its result can be written down."""
+"""The comparison: the numbers of KernelMean, an honest verdict, and results as files."""
 
 import json
 import warnings
@@ -223,7 +223,7 @@ def test_on_an_array_every_filter_is_exactly_what_kernel_mean_chooses(options):
 
 
 def test_no_more_than_all_of_a_risk_is_said_to_be_gained_and_gains_rank_as_scores_do():
-    """Standardizing made the mean of a linear kernel exactly zero, and 200 % of KME's risk was reported as gained."""
+    """Once, standardizing made a linear kernel's mean zero, and a gain of 200 % was reported."""
     X = random_sample(60)
     centred = compare_as_it_is(X - X.mean(axis=0), kernel="linear")
     assert centred.best.improvement > 100
@@ -300,7 +300,8 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     assert clear.helps
     tried = sum(len(row.grid) for row in clear.rows)
     assert clear.verdict().startswith(
-        f"Shrinkage helps: {clear.best.label} lowers the estimated risk of the kernel mean of these 30 rows by "
+        f"Shrinkage helps: {clear.best.label} lowers the estimated risk of the kernel mean "
+        "of these 30 rows by "
         f"{clear.best.gain_text} % (± one standard error; best of {tried} tried)."
     )
     unclear = replace(clear, threshold=clear.best.improvement / clear.best.standard_error + 1)

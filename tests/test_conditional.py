@@ -1,4 +1,4 @@
-"""Conditional means: rows really left out, kernel ridge, coverage, distributions, and scikit-learn's own checks."""
+"""Conditional means: left-out rows, kernel ridge, coverage, distributions, estimator checks."""
 
 import pickle
 
@@ -35,7 +35,7 @@ PARAMETERS = {
 
 
 def smoother(name, parameter, K, k, z, p, kappa2, has_intercept=True):
-    """What a filter predicts at the columns of k, by the definition of each, from rows with Gram matrix K."""
+    """What a filter predicts at the columns of k, by its definition, from the Gram matrix K."""
     p = p / p.sum()
     mean = p @ z if has_intercept else np.zeros(z.shape[1])
     z = z - mean
@@ -119,7 +119,7 @@ def test_left_out_predictions_are_those_without_the_row(name, sample, has_interc
 @pytest.mark.parametrize("name", PARAMETERS)
 @pytest.mark.parametrize("n", [12, 60])
 def test_left_out_predictions_of_weighted_rows_are_those_without_the_row(name, n):
-    """Few rows are all heavy, and left out by refits; many of them differ little, and are interpolated between."""
+    """Few rows are all heavy, and left out by refits; many are interpolated between."""
     rng = np.random.default_rng(SEED)
     X, y, weights = rng.normal(size=(n, 2)), rng.normal(size=(n, 2)), rng.uniform(0.5, 1.5, size=n)
     weights[3] = n / 5
@@ -510,7 +510,7 @@ def test_batches_are_standardized_as_rows_in_memory(standardize):
 
 
 def reference_quantiles(model, X, y, new, levels):
-    """The prediction plus quantiles of left-out residuals, scaled by the size of errors near x, row by row."""
+    """The prediction plus quantiles of left-out residuals, scaled by the errors near x."""
     scaled, points = as_one(X), (new - X.mean(axis=0)) / X.std(axis=0)
     R, kernel, n = y - model.loo_predictions_, model.kernel_, len(X)
 
@@ -859,7 +859,9 @@ def test_what_cannot_be_is_refused_in_one_sentence(message):
 @parametrize_with_checks(
     [ConditionalMean()],
     expected_failed_checks=lambda _: {
-        "check_sample_weight_equivalence_on_dense_data": "a row of weight two is left out as one, two rows one by one"
+        "check_sample_weight_equivalence_on_dense_data": (
+            "a row of weight two is left out as one, two rows one by one"
+        )
     },
 )
 @pytest.mark.filterwarnings("ignore:bandwidth='median'")
@@ -907,7 +909,7 @@ def test_copies_of_a_row_are_left_out_together(kernel, weighted):
 
 
 def test_copies_do_not_change_the_estimate(tmp_path):
-    """Everything but what is left out is that of the rows as they are, at the median bandwidth of these."""
+    """All but the left-out scores is that of the rows with their copies."""
     X, y, _ = with_copies()
     model = ConditionalMean(filter="nu-method", selection=Fixed(10)).fit(X, y)
     K = model.kernel_((X - X.mean(axis=0)) / X.std(axis=0))
@@ -931,7 +933,7 @@ def test_copies_do_not_change_the_estimate(tmp_path):
 
 @pytest.mark.parametrize("method", ["residuals", "jackknife+", "conformal"])
 def test_copies_promise_no_more_than_the_different_rows(method):
-    """Row by row each copy would be predicted by the other: an R² of nearly one, and intervals without width."""
+    """Row by row each copy would be predicted by the other: R² near one, no width."""
     held, claimed = [], []
     rng = np.random.default_rng(SEED)
     for _ in range(25):

@@ -1,4 +1,4 @@
-"""Conditional means of rows that are not in memory, and of a Gram matrix that is not: the same as of those that are."""
+"""Conditional means of rows that are not in memory equal those of rows that are."""
 
 import pickle
 

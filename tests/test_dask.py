@@ -346,7 +346,8 @@ def test_a_fit_without_a_cluster_leaves_settings_as_they_are():
     """The first import of distributed, which sets its defaults, must not meet our changes."""
     code = (
         "import dask, dask.array as da; from muhat import KernelMean;"
-        "KernelMean(filter='s-kmse').fit(da.ones((9, 1), chunks=3) * da.arange(9, chunks=3)[:, None]);"
+        "rows = da.ones((9, 1), chunks=3) * da.arange(9, chunks=3)[:, None];"
+        "KernelMean(filter='s-kmse').fit(rows);"
         "import distributed; dask.config.get('distributed.comm.timeouts.connect')"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

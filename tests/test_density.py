@@ -1,4 +1,4 @@
-"""MatchedMixture: its objective by other code and by draws, its gradient by differences, its fits whatever the data."""
+"""MatchedMixture: objective by other code and draws, gradient by differences, fits."""
 
 import pickle
 import warnings
@@ -39,7 +39,8 @@ DIFFERENCE = 1e-5
 DIFFERENCED = 1e-7
 """The accuracy of a derivative by it, relative to what cancels."""
 SAME_FIT = 1e-3
-"""Two fits of one problem that differ by rounding, in units of the points' spread: both stop by tol."""
+"""Two fits of one problem that differ by rounding, in units of the points' spread: both stop by
+tol."""
 
 TRUTH = Mixture.isotropic([0.3, 0.7], [[-3.0, 0.0], [2.0, 1.0]], [0.5, 1.5])
 X = TRUTH.sample(80, SEED)
@@ -359,7 +360,8 @@ def assert_sane(density, X):
 
 
 class TestAmongItsKin:
-    # scikit-learn itself skips one check, check_array_api_input, unless SCIPY_ARRAY_API is set for the whole process.
+    # scikit-learn itself skips one check, check_array_api_input, unless SCIPY_ARRAY_API is set for
+    # the whole process.
     @parametrize_with_checks(
         [
             MatchedMixture(n_init=2, tol=1e-2),
@@ -681,7 +683,8 @@ PARAMETERS_REFUSED = {
     ),
     "random features": (
         {"mean": KernelMean(gram="random-features")},
-        "MatchedMixture: mean must estimate in the RKHS of its kernel, got gram='random-features'; use gram='nystrom'",
+        "MatchedMixture: mean must estimate in the RKHS of its kernel, got "
+        "gram='random-features'; use gram='nystrom'",
     ),
     "a sum with another kernel": (
         {"mean": KernelMean(kernel=Gaussian() + Laplacian())},
@@ -690,7 +693,8 @@ PARAMETERS_REFUSED = {
     "a bad mean": ({"mean": KernelMean(filter="kmee")}, "did you mean 'kme'?"),
     "more components than points": (
         {"n_components": 81},
-        "at least n_components = 81 points are needed, got n_samples = 80; take fewer components or more points",
+        "at least n_components = 81 points are needed, got n_samples = 80; "
+        "take fewer components or more points",
     ),
 }
 

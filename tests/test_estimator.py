@@ -33,11 +33,12 @@ def expected_failures(estimator):
         return {}
     return {
         "check_positive_only_tag_during_fit": "it passes a random matrix, which is no Gram matrix",
-        "check_estimators_dtypes": "it rounds a Gram matrix to whole numbers, after which it is none",
+        "check_estimators_dtypes": "it rounds a Gram matrix, which is then not semi-definite",
     }
 
 
-# scikit-learn itself skips one check, check_array_api_input, unless SCIPY_ARRAY_API is set for the whole process.
+# scikit-learn itself skips one check, check_array_api_input, unless SCIPY_ARRAY_API is set for the
+# whole process.
 @parametrize_with_checks(
     [KernelMean(), KernelMean(kernel="precomputed"), *(KernelMean(filter=name) for name in NAMES)],
     expected_failed_checks=expected_failures,

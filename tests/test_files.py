@@ -1,4 +1,4 @@
-"""Reading tables and writing results: what is accepted, and the one sentence that refuses the rest."""
+"""Reading tables and writing results: what is accepted, and one sentence for the rest."""
 
 import errno
 import gzip
@@ -532,7 +532,8 @@ def test_a_column_that_looks_like_an_id_or_a_label_is_warned_of_once(tmp_path, e
     assert warned(path) == [
         "columns 'number', 'user_id' look like an id; "
         "exclude them, as with drop=['number'], if they are not features.",
-        "column 'class' looks like a class label; exclude it with drop=['class'] if it is not a feature.",
+        "column 'class' looks like a class label; "
+        "exclude it with drop=['class'] if it is not a feature.",
     ]
     list(open_batches(path, drop=["number", "user_id", "class"]))
 

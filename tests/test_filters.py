@@ -175,7 +175,7 @@ def test_a_batch_of_parameters_is_the_same_as_one_by_one():
 
 @dataclass
 class Fractional(Filter):
-    """s_λ(γ) = 1 − (λ/(γ+λ))^(3/2): Tikhonov's filter one and a half times, which the library does not have."""
+    """s_λ(γ) = 1 − (λ/(γ+λ))^(3/2), which the library does not have."""
 
     def shrinkage(self, gamma, parameter):
         return 1 - (1 + gamma / parameter) ** -1.5

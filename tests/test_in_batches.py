@@ -502,7 +502,8 @@ class TestRefusals:
             Fewer(),
         )
         self.refused(
-            r"^batches: at least one batch is needed in every pass, got none with a row; give a list",
+            r"^batches: at least one batch is needed in every pass, got none with a row; "
+            r"give a list",
             Once(),
         )
 

@@ -1,7 +1,7 @@
 """What the pages promise works with what they install: the wheel with one extra.
 
-Every command line and every line of Python that is run is taken from the pages themselves. The environments are made by
-pip, from the registry or its cache.
+Every command line and every line of Python that is run is taken from the pages themselves. The
+environments are made by pip, from the registry or its cache.
 """
 
 import os

@@ -304,7 +304,8 @@ def test_what_is_no_list_of_points_is_refused_in_one_sentence(points):
     ],
 )
 def test_a_function_that_gives_no_matrix_is_refused_in_one_sentence(function, got):
-    sentence = rf"^Function: real numbers of shape \(12, 12\) must be .*, got .*{got}.*; if it is a function"
+    needed = r"^Function: real numbers of shape \(12, 12\) must be .*"
+    sentence = rf"{needed}, got .*{got}.*; if it is a function"
     for ask in (Function(function), KernelMean(kernel=function).fit):
         with pytest.raises(ValueError, match=sentence):
             ask(SAMPLES["random"])

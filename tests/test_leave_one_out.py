@@ -1,4 +1,4 @@
-"""Leave-one-out scores equal really leaving each point out, for every filter, kernel and kind of sample."""
+"""Leave-one-out scores equal refits without each point: every filter, kernel and sample."""
 
 from dataclasses import dataclass
 
@@ -95,7 +95,8 @@ TARGETS = {
     "one point": lambda rng, n: np.eye(n)[2],
     "the mean": lambda rng, n: np.full(n, 1 / n),
 }
-"""Weights of a target on four other points, or on the sample, of which the left-out point's own is left out too."""
+"""Weights of a target on four other points, or on the sample, of which the left-out point's own is
+left out too."""
 
 
 @pytest.mark.parametrize("where", TARGETS)
@@ -133,7 +134,8 @@ def test_scores_on_features_leave_the_point_out_of_the_target_too(name, weighted
 @st.composite
 def small_samples(draw):
     shape = draw(st.tuples(st.integers(2, 7), st.integers(1, 3)))
-    # Few different values, so that equal rows, constant columns and zero medians come up all the time.
+    # Few different values, so that equal rows, constant columns and zero medians come up all the
+    # time.
     values = st.sampled_from([0.0, 1.0, -1.0, 0.5, 3.0, 100.0, 1e-3])
     return draw(arrays(np.float64, shape, elements=values))
 

@@ -1,4 +1,4 @@
-"""Kernel means of Gaussian mixtures: every closed form against draws, quadrature and the formula of the paper."""
+"""Kernel means of Gaussian mixtures: closed forms against draws, quadrature and the paper."""
 
 import tracemalloc
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ def assert_is_the_average_of(draws: Array, value: float) -> None:
 
 @dataclass(frozen=True)
 class Quadrature:
-    """A mixture as points with masses that integrate polynomials of degree below 2·nodes in each direction."""
+    """A mixture as points and masses, exact for polynomials of degree below 2·nodes."""
 
     points: Array
     masses: Array
@@ -165,7 +165,8 @@ def test_the_inner_product_is_symmetric_and_obeys_cauchy_schwarz(kernel: Kernel)
 
 @every_kernel
 def test_the_average_loss_of_the_empirical_mean_is_its_risk(kernel: Kernel) -> None:
-    # Narrow components: the twelfth power of a wide one has tails in which no standard error can be trusted.
+    # Narrow components: the twelfth power of a wide one has tails in which no standard error can be
+    # trusted.
     narrow = Mixture(P.weights, P.means, P.covariances / 10)
     n, rng = 10, np.random.default_rng(SEED)
     weights = np.full(n, 1 / n)

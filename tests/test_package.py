@@ -25,7 +25,9 @@ class Without:
     def __getattr__(self, name):
         return getattr(self.finder, name)
     def find_spec(self, name, path=None, target=None):
-        return None if name.partition(".")[0] in {modules!r} else self.finder.find_spec(name, path, target)
+        if name.partition(".")[0] in {modules!r}:
+            return None
+        return self.finder.find_spec(name, path, target)
 sys.meta_path[:] = map(Without, sys.meta_path)
 sys.path.insert(0, {wheel!r})
 import muhat
@@ -91,7 +93,8 @@ def test_without_extras_a_kernel_mean_is_fitted_compared_and_made_a_page_of(whee
 import numpy as np
 from muhat import KernelMean, compare
 X = np.random.default_rng(0).normal(size=(30, 2))
-print(KernelMean().fit(X).weights_.shape, type(compare(X)).__name__, "<script>" in compare(X).to_html())
+page = compare(X).to_html()
+print(KernelMean().fit(X).weights_.shape, type(compare(X)).__name__, "<script>" in page)
 """
     done = run_without_extras(wheel, tmp_path, code)
     assert (done.returncode, done.stdout) == (0, "(30,) Comparison True\n"), done.stderr

@@ -121,7 +121,6 @@ FITTED = {
     ),
     "a detector": detector,
     "what a detector says": lambda: detector().update(X + 3),
-    "a regression by products": lambda: ConditionalMean(filter="f-kmse", gram="blocks").fit(X, y),
     "a test": lambda: test,
     "an estimator that is not fitted": lambda: KernelMean(kernel=Gaussian(1.0), gram=Nystrom(8)),
     "a pipeline": lambda: make_pipeline(StandardScaler(), KernelMean()).fit(FRAME),
@@ -131,7 +130,7 @@ FITTED = {
 
 
 def same(one, other):
-    """Whether two objects have the same types, the same bits and the same order in memory, all the way down."""
+    """Whether two objects have the same types, bits and order in memory, all the way down."""
     if type(one) is not type(other):
         return False
     if isinstance(one, np.ndarray):

@@ -1,4 +1,4 @@
-"""Products with a kernel matrix that is never held are those with the matrix, whatever the kernel and the shape."""
+"""Matrix-free products with a kernel matrix equal those with the matrix."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Selection rules: each against its definition written out, and how ties, edges and misfits are settled."""
+"""Selection rules: each against its definition, with ties, edges and misfits."""
 
 from dataclasses import replace
 
@@ -257,7 +257,7 @@ def test_of_a_list_of_filters_the_best_is_taken():
 
 
 class TestPolicy:
-    """Filters without a cheap exact score: refits for few points, another rule for many, and the same everywhere."""
+    """Filters without a cheap exact score: refits for few points, another rule for many."""
 
     many = np.random.default_rng(SEED).normal(size=(MAX_ROWS_REFIT + 1, 2))
 
@@ -294,14 +294,14 @@ class TestPolicy:
 
 
 def closed_form(kernel, X, copies=1):
-    """S-KMSE's parameter: λ = n(ϱ−ρ)/((n−1)(nρ−ϱ)), ρ the mean of K and ϱ that of its diagonal, in double."""
+    """λ = n(ϱ−ρ)/((n−1)(nρ−ϱ)) of S-KMSE, ρ the mean of K and ϱ that of its diagonal."""
     n, X = copies * len(X), X.astype(np.float64)
     rho, varrho = kernel.product(X, np.full(len(X), 1 / len(X))).mean(), kernel.diagonal(X).mean()
     return n * (varrho - rho) / ((n - 1) * (n * rho - varrho))
 
 
 class TestGainsFarBelowTheScores:
-    """A gain is of the order of 1/n², a score of the order of one: no route may decide by the digits of the latter."""
+    """Gains are of the order of 1/n², scores of one: no route may decide by a score's digits."""
 
     kernel = Gaussian(1.5)
 
@@ -441,7 +441,7 @@ class TestGainsFarBelowTheScores:
 
 
 class TestGrids:
-    """From no shrinkage to all of it, refined around the best: a grid of thousands does no better."""
+    """From no shrinkage to all of it, refined around the best: thousands do no better."""
 
     @pytest.mark.parametrize("share", [1.0, 0.1, 0.05, 0.01])
     @pytest.mark.parametrize(
@@ -495,7 +495,8 @@ class TestGrids:
 
 
 def test_flat_curves_resolve_towards_less_shrinkage():
-    # All points equal: every estimate that does not shrink is exact, every score of such an estimate is zero.
+    # All points equal: every estimate that does not shrink is exact, every score of such an
+    # estimate is zero.
     same = np.ones((6, 2))
     mu = KernelMean(
         kernel=Gaussian(1.0),

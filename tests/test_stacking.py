@@ -1,4 +1,4 @@
-"""The stacked mean: left-out candidates against refits, weights against a solver, and what it gains."""
+"""The stacked mean: candidates against refits, weights against a solver, and gains."""
 
 import pickle
 import warnings

@@ -811,7 +811,8 @@ class Unstated(Filter):
         ),
         (
             lambda: theorem_1(np.zeros((3, 2)), 1.0, 2.0),
-            r"theorem_1: a Gram matrix of shape \(n, n\) or .* got shape \(3, 2\); pass kernel\(X\) for a sample",
+            r"theorem_1: a Gram matrix of shape \(n, n\) or .* got shape \(3, 2\); "
+            r"pass kernel\(X\) for a sample",
         ),
         (lambda: theorem_1(np.triu(np.ones((3, 3))), 1.0, 2.0), r"k\(x, y\) = k\(y, x\) is needed"),
         (lambda: theorem_1(np.full((3, 3), np.nan), 1.0, 2.0), "must be finite"),

@@ -36,14 +36,14 @@ from muhat.stacking import StackedMean
 NUMBER = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
 """A number with decimals in the text of a kernel."""
 
-MISSED = 0.1
+MAX_MISSED_SHARE = 0.1
 """The share of the kernel that features may miss without a note."""
 
-SAMPLED = 1000
+N_ROWS_FOR_ERRORS = 1000
 """Rows from which the standard errors of gains are estimated."""
 
 
-LEAST_ROWS = 3
+MIN_ROWS_FOR_ERROR = 3
 """Rows from which on gains of left-out rows vary, so that they have a standard error."""
 
 
@@ -440,7 +440,7 @@ class Comparison(Reportable, HtmlReprMixin):
                 f"{self.approximation_error:.2g}"
             )
             notes.append(f"{how}: {error} in {self.error_unit}.")
-            if self.kept < 1 - MISSED:
+            if self.kept < 1 - MAX_MISSED_SHARE:
                 kept = f"The features keep {100 * self.kept:.3g} % of the mean of k(x, x)"
                 notes.append(
                     f"{kept}: scores and risk are of that part alone. More features, or a "
@@ -519,7 +519,7 @@ class Comparison(Reportable, HtmlReprMixin):
                 "All rows are equal to the kernel: the plain average is exact, and there is "
                 "nothing to improve."
             )
-        if self.n < LEAST_ROWS:
+        if self.n < MIN_ROWS_FOR_ERROR:
             return (
                 f"{self.n} rows are too few to tell whether shrinkage improves their kernel mean."
             )
@@ -678,9 +678,9 @@ def _errors(
     problem = solution.problem
     if isinstance(problem, FeatureProblem):
         assert solution.drawn is not None
-        rows = problem.rows(SampleBatch(solution.drawn[:SAMPLED], 0))
+        rows = problem.rows(SampleBatch(solution.drawn[:N_ROWS_FOR_ERRORS], 0))
     else:
-        every = slice(None, None, -(-problem.n // SAMPLED))
+        every = slice(None, None, -(-problem.n // N_ROWS_FOR_ERRORS))
         rows = cast(DenseProblem, problem).rows[every]
     found = gain_errors(
         cast(SpectralProblem, problem), rows, [each for each in scored if each is not None]

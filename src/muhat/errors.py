@@ -1,11 +1,12 @@
-"""What muhat raises when input cannot be used: who says so, what is needed, what it got, what to do."""
+"""The errors that muhat raises for input: who, what is needed, what it got, what to do."""
 
 from textwrap import shorten
 
 __all__ = ["MuhatError", "MuhatTypeError"]
 
 MAX_GOT_CHARACTERS = 300
-"""The most characters of the value that was got that a message shows: a matrix would fill the screen."""
+"""The most characters of the value that was got that a message shows: a matrix would fill the
+screen."""
 
 
 class MuhatError(ValueError):
@@ -46,7 +47,7 @@ class MuhatError(ValueError):
 
 
 class MuhatTypeError(MuhatError, TypeError):
-    """Raised for input of the wrong type: a class instead of an object, text instead of a number."""
+    """Raised for input of the wrong type, such as text instead of a number."""
 
 
 def message(who: object, needed: str, got: object, advice: str = "") -> str:
