@@ -12,7 +12,8 @@ from sklearn.exceptions import NotFittedError
 
 from catalogue import SAMPLES
 from muhat import ConditionalMean, Embedding, KernelMean, MatchedMixture, StackedMean, TwoSampleTest
-from muhat._validation import as_frame, as_rng, check_range, checked_seed
+from muhat._random_states import as_rng, checked_seed
+from muhat._validation import as_frame, check_range
 from muhat.data import DataSet
 from muhat.filters import IteratedTikhonov, Landweber, NuMethod
 from muhat.gram import Nystrom, RandomFeatures

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from muhat._files import FileError
 from muhat._messages import in_command
 from muhat.data import BatchError, open_batches, read_table
-from muhat.data._files import ENDINGS
+from muhat.data._paths import ENDINGS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -310,7 +310,7 @@ def test_its_error_is_the_root_mean_square_of_the_gaps():
 
 
 def test_coordinates_of_a_large_embedding_are_summed_in_blocks(monkeypatch):
-    monkeypatch.setattr("muhat.gram._random_features.ROWS", 7)
+    monkeypatch.setattr("muhat.gram._random_features.ROWS_PER_BLOCK", 7)
     features = RandomFeatures(30).resolve(KERNEL, X)
     f = Embedding(KERNEL, X, RNG.normal(size=40))
     np.testing.assert_allclose(features.coordinates(f), f.weights @ features(X), rtol=1e-10)

@@ -17,7 +17,7 @@ from pyarrow import parquet
 from muhat._files import FileError, atomic_write, check_writable
 from muhat.data import _text as text_module
 from muhat.data import open_batches, read_table
-from muhat.data._files import ENDINGS
+from muhat.data._paths import ENDINGS
 from muhat.data._text import TextTable
 
 NUMBERS = np.array([[1.0, 2.5], [-3.0, 4e-3]])

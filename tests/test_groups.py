@@ -20,7 +20,7 @@ from muhat import (
     load,
     save,
 )
-from muhat._validation import checked_seed
+from muhat._random_states import checked_seed
 from muhat.errors import MuhatError
 from muhat.groups._cells import CellRows, ExactCells
 from muhat.groups._dimension import effective_dimension

@@ -77,7 +77,7 @@ def problem_of(approximation, rows=X, weights=None, target=None, folds=None, ker
 def test_the_leave_one_out_score_is_that_of_really_leaving_rows_out(
     way, name, aimed, weighted, monkeypatch
 ):
-    monkeypatch.setattr(stream_module, "ROWS", 7)  # many batches
+    monkeypatch.setattr(stream_module, "CHUNK_ROWS", 7)  # many batches
     rows = X[:20]
     weights = RNG.integers(1, 4, size=20).astype(float) if weighted else np.ones(20)
     target = None

@@ -8,7 +8,7 @@ import pytest
 from joblib import Parallel, delayed, parallel_config
 
 from muhat._arrays import available_cores, limit_cores, share_between_cores
-from muhat.data import ROWS, BatchError, ColumnMoments, StreamSource
+from muhat.data import CHUNK_ROWS, BatchError, ColumnMoments, StreamSource
 from muhat.data import _sources as sources
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -32,9 +32,9 @@ def test_the_work_on_small_batches_grows_with_their_number_and_no_faster(monkeyp
 
 
 def test_small_batches_are_joined_to_chunks():
-    batches = rows_of([X] * (ROWS // len(X) + 2))
+    batches = rows_of([X] * (CHUNK_ROWS // len(X) + 2))
     assert len(batches) <= 3
-    assert sum(len(batch.X) for batch in batches) == len(X) * (ROWS // len(X) + 2)
+    assert sum(len(batch.X) for batch in batches) == len(X) * (CHUNK_ROWS // len(X) + 2)
 
 
 @pytest.mark.parametrize("empty", [X[:0], pd.DataFrame(X[:0]), [], np.empty((0, 7))])

@@ -1,4 +1,4 @@
-"""The array type, and how a computation is cut into chunks that fit in cache and shared between cores."""
+"""Arrays: chunks shared between cores, memory, and which eigenvalues are rounding."""
 
 import math
 import multiprocessing
@@ -76,37 +76,39 @@ def share_between_cores(work: Callable[[Chunk], Found], chunks: Iterable[Chunk])
 def available_cores() -> int:
     """Return how many cores the calling thread may use.
 
-    These are the cores that joblib counts, which heeds affinity, a container's quota and ``LOKY_MAX_CPU_COUNT``, but no
-    more than whoever runs us in parallel leaves: one in a thread of `share_between_cores` or of joblib, as many as
-    joblib or dask allow a worker process by ``OMP_NUM_THREADS``, a share in a thread of a dask worker, and ``n_jobs``
-    inside ``joblib.parallel_config(n_jobs=...)``.
+    These are the cores that joblib counts, which heeds affinity, a container's quota and
+    ``LOKY_MAX_CPU_COUNT``, but no more than whoever runs us in parallel leaves: one in a thread of
+    `share_between_cores` or of joblib, as many as joblib or dask allow a worker process by
+    ``OMP_NUM_THREADS``, a share in a thread of a dask worker, and ``n_jobs`` inside
+    ``joblib.parallel_config(n_jobs=...)``.
     """
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
     cores = _counted_cores(os.environ.get("LOKY_MAX_CPU_COUNT"), affinity)
     limits = [cores, getattr(_THIS_THREAD, "cores", math.inf), cores // _threads_of_dask_worker()]
     backend, n_jobs = get_active_backend()
-    if (
-        multiprocessing.parent_process() is not None
-        and os.environ.get("OMP_NUM_THREADS", "").isdecimal()
-    ):
-        limits.append(int(os.environ["OMP_NUM_THREADS"]))
+    is_worker = multiprocessing.parent_process() is not None
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    if is_worker and allowed.isdecimal():
+        limits.append(int(allowed))
     elif backend.nesting_level:
         limits.append(1)
-    elif n_jobs is not None and hasattr(
-        joblib, "parallel_config"
-    ):  # older versions say 1 where nothing is set
+    elif n_jobs is not None and hasattr(joblib, "parallel_config"):
+        # Versions of joblib without it say 1 if nothing is set.
         limits.append(joblib.effective_n_jobs(n_jobs))
     return max(1, int(min(limits)))
 
 
 @lru_cache(maxsize=8)
 def _counted_cores(maximum: str | None, affinity: int) -> int:
-    """Return joblib's count, which reads files of the system, once for each setting that it depends on."""
+    """Return joblib's count of cores, cached: it reads files of the system.
+
+    The arguments are the settings that it depends on.
+    """
     return joblib.cpu_count()
 
 
 def _threads_of_dask_worker() -> int:
-    """Return how many threads share this process if the calling one runs a task of dask's distributed, else 1."""
+    """Return how many threads a worker of dask's distributed runs here; 1 outside of its tasks."""
     distributed = sys.modules.get("distributed.worker")
     if distributed is None or not hasattr(distributed.thread_state, "execution_state"):
         return 1
@@ -115,7 +117,7 @@ def _threads_of_dask_worker() -> int:
 
 @contextmanager
 def limit_cores(cores: int) -> Iterator[None]:
-    """Let the calling thread use no more than so many cores."""
+    """Let the calling thread use no more than this many cores."""
     before = getattr(_THIS_THREAD, "cores", math.inf)
     _THIS_THREAD.cores = min(cores, before)
     try:
@@ -128,23 +130,21 @@ def available_memory() -> float:
     """Return how many bytes this process may still take, infinite where the system does not say."""
     limits = [math.inf]
     with suppress(OSError, ValueError, IndexError):
-        line = next(
-            line
-            for line in Path("/proc/meminfo").read_text().splitlines()
-            if line.startswith("MemAvailable")
-        )
-        limits.append(1024.0 * float(line.split()[1]))
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable"):
+                limits.append(1024.0 * float(line.split()[1]))
     with suppress(OSError, ValueError):  # a container's own limit
         group = Path("/sys/fs/cgroup")
-        limits.append(
-            float((group / "memory.max").read_text())
-            - float((group / "memory.current").read_text())
-        )
+        maximum = float((group / "memory.max").read_text())
+        limits.append(maximum - float((group / "memory.current").read_text()))
     return max(min(limits), 0.0)
 
 
 class _BlasOnOneThread:
-    """Keep BLAS on one thread while anyone is inside: the first to enter sets the limit, the last to leave lifts it."""
+    """Keep BLAS on one thread while any thread is inside this context.
+
+    The first to enter sets the limit, the last to leave lifts it.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -166,7 +166,7 @@ class _BlasOnOneThread:
 
 
 BLAS_ON_ONE_THREAD = _BlasOnOneThread()
-"""The context to be in where matrices are so small, or threads so many, that BLAS had better not start its own."""
+"""The context for matrices so small, or threads so many, that BLAS should not start its own."""
 
 
 def slices(start: int, stop: int, size: int) -> Iterator[slice]:
@@ -174,8 +174,16 @@ def slices(start: int, stop: int, size: int) -> Iterator[slice]:
     return (slice(first, min(first + size, stop)) for first in range(start, stop, size))
 
 
+def as_array(values: Any) -> Array:
+    """Return values as an array; lists of unequal lengths become one of objects, not of numbers."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        return np.asarray(values, dtype=object)
+
+
 def has_finite_sum(values: Array) -> bool:
-    """Whether the sum is finite, and so every value; if not, it may be the sum alone that overflows."""
+    """Whether the sum is finite, and so every value; if not, perhaps only the sum overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum()))
 
@@ -193,7 +201,7 @@ def quotient(numerator: Array, denominator: Array) -> Array:
 
 
 def rounding_floor(gamma: Array, size: int, unit: float = 0.0) -> Array:
-    """Return the largest eigenvalue that is rounding, of shape (..., 1): max(size · ε, unit) · γ_max.
+    """Return the largest eigenvalue that is rounding: max(size · ε, unit) · γ_max.
 
     This is the one rule for all of muhat. Every eigenvalue of a symmetric m × m matrix comes with
     an error of about m ε γ_max, ε being the rounding unit of its type. What is not larger is a
@@ -207,6 +215,10 @@ def rounding_floor(gamma: Array, size: int, unit: float = 0.0) -> Array:
         The number of rows of the matrix that was decomposed.
     unit : float, default=0.0
         The relative error of the matrix itself, where that was computed in a coarser type.
+
+    Returns
+    -------
+    floor : array of shape (..., 1)
     """
     return max(size * rounding(gamma), unit) * np.maximum(gamma[..., -1:], 0)
 

@@ -15,7 +15,7 @@ class FileError(MuhatError):
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Refuse a place where no file can be written, before the work whose result is to go there."""
+    """Raise FileError if no file can be written there, before the work whose result it is for."""
     with _temporary_beside(path) as temporary:
         temporary.touch(exist_ok=False)
 
@@ -25,8 +25,8 @@ def atomic_write(
 ) -> None:
     """Write a file, or replace one, in one atomic step: beside its place first, then renamed to it.
 
-    The content is bytes, or a function that writes it to the binary file it is given. A place that cannot be written to
-    raises FileError, and what was there before is as it was.
+    The content is bytes, or a function that writes it to the binary file it is given. A place that
+    cannot be written to raises FileError, and what was there before is as it was.
     """
     with _temporary_beside(path) as temporary:
         with temporary.open("xb") as file:
@@ -39,22 +39,25 @@ def atomic_write(
 
 @contextmanager
 def _temporary_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a name in the same folder that no one else uses, so that renaming it is one step, or refuse the place."""
+    """Yield an unused name in the same folder, so that renaming it is one step.
+
+    A place that cannot be written to raises FileError.
+    """
     target = Path(path).resolve()
     temporary = target.parent / f".muhat-{secrets.token_hex(8)}"
-    needed, advice = "a place that can be written to is needed", "name another"
+    needed = "a place that can be written to is needed"
     try:
         _check_place(str(path), target)
         yield temporary
     except OSError as problem:
-        raise FileError(str(path), needed, problem.strerror or problem, advice) from problem
+        raise FileError(str(path), needed, problem.strerror or problem, "name another") from problem
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
 def _check_place(who: str, target: Path) -> None:
-    """Refuse a folder that is not there and a place taken by something that is no file."""
+    """Raise FileError if the folder is missing, or the place is not one for a file."""
     if target.is_dir():
         raise FileError(who, "a file name is needed to write to", "a folder", "add a name to it")
     if target.exists() and not target.is_file():

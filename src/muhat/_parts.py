@@ -12,9 +12,8 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, as_array
 from muhat._messages import sample_size, unknown_name
-from muhat._validation import as_array
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import ALIASES, AUTO, FILTERS, KME, Shrinker

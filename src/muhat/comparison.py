@@ -15,11 +15,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, rounding
-from muhat._messages import gain_text, sample_size, setting_text
+from muhat._messages import sample_size
 from muhat._parts import Parts, as_filters, without_harm
 from muhat._reportable import Reportable
 from muhat._summary import GOOD, NEUTRAL, HtmlReprMixin, Summary
 from muhat._validation import as_frame, checked_masses, checked_sample
+from muhat._wording import gain_text, setting_text
 from muhat.data import ArraySource, ColumnMoments, SampleBatch, Source, TransformedSource, as_source
 from muhat.errors import MuhatError
 from muhat.filters import AUTO, FILTERS, KME, Shrinker, name_of
@@ -35,14 +36,14 @@ from muhat.stacking import StackedMean
 NUMBER = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
 """A number with decimals in the text of a kernel."""
 
-MISSED = 0.1
+MAX_MISSED_SHARE = 0.1
 """The share of the kernel that features may miss without a note."""
 
-SAMPLED = 1000
+N_ROWS_FOR_ERRORS = 1000
 """Rows from which the standard errors of gains are estimated."""
 
 
-LEAST_ROWS = 3
+MIN_ROWS_FOR_ERROR = 3
 """Rows from which on gains of left-out rows vary, so that they have a standard error."""
 
 
@@ -439,7 +440,7 @@ class Comparison(Reportable, HtmlReprMixin):
                 f"{self.approximation_error:.2g}"
             )
             notes.append(f"{how}: {error} in {self.error_unit}.")
-            if self.kept < 1 - MISSED:
+            if self.kept < 1 - MAX_MISSED_SHARE:
                 kept = f"The features keep {100 * self.kept:.3g} % of the mean of k(x, x)"
                 notes.append(
                     f"{kept}: scores and risk are of that part alone. More features, or a "
@@ -518,7 +519,7 @@ class Comparison(Reportable, HtmlReprMixin):
                 "All rows are equal to the kernel: the plain average is exact, and there is "
                 "nothing to improve."
             )
-        if self.n < LEAST_ROWS:
+        if self.n < MIN_ROWS_FOR_ERROR:
             return (
                 f"{self.n} rows are too few to tell whether shrinkage improves their kernel mean."
             )
@@ -677,9 +678,9 @@ def _errors(
     problem = solution.problem
     if isinstance(problem, FeatureProblem):
         assert solution.drawn is not None
-        rows = problem.rows(SampleBatch(solution.drawn[:SAMPLED], 0))
+        rows = problem.rows(SampleBatch(solution.drawn[:N_ROWS_FOR_ERRORS], 0))
     else:
-        every = slice(None, None, -(-problem.n // SAMPLED))
+        every = slice(None, None, -(-problem.n // N_ROWS_FOR_ERRORS))
         rows = cast(DenseProblem, problem).rows[every]
     found = gain_errors(
         cast(SpectralProblem, problem), rows, [each for each in scored if each is not None]

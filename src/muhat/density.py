@@ -17,14 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding
 from muhat._bases import BaseEstimator, DensityMixin
 from muhat._parts import as_gram, as_kernel
+from muhat._random_states import as_random_state, check_is_random_state
 from muhat._summary import EstimatorHtmlReprMixin, Summary
-from muhat._validation import (
-    as_random_state,
-    check_is_random_state,
-    checked_sample,
-    positive,
-    whole_number,
-)
+from muhat._validation import checked_sample, positive, whole_number
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import RandomFeatures
@@ -442,7 +437,7 @@ class _Objective:
 
 
 def _on_points(embedding: Any) -> Embedding:
-    """Return an embedding, or refuse it unless it is a sum of k(x_i, ·) on points."""
+    """Return an embedding; raise MuhatError unless it is a sum of k(x_i, ·) on points."""
     if isinstance(embedding, Embedding):
         return embedding
     needed, advice = (

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from muhat._arrays import Array, has_finite_sum, rounding
-from muhat._validation import as_array, as_points, as_two_samples, frozen
+from muhat._arrays import Array, as_array, has_finite_sum, rounding
+from muhat._validation import as_points, as_two_samples, frozen
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Mixture
 
@@ -191,4 +191,4 @@ class Embedding(Element):
             needed = f"both embeddings must have the same kernel {self.kernel!r}"
             advice = "fit both with one kernel, its bandwidth a number"
             raise MuhatError("Embedding", needed, repr(other.kernel), advice)
-        as_two_samples(self.points, other.points)  # refuses points of other dimensions
+        as_two_samples(self.points, other.points)  # raises for points of other dimensions

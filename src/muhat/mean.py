@@ -38,7 +38,7 @@ from muhat.data import (
     checked_batch,
     is_empty,
 )
-from muhat.data._sources import ROWS
+from muhat.data._sources import CHUNK_ROWS
 from muhat.data._summaries import places_of
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
@@ -604,7 +604,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
                     stream = stream.add(batch.X)
                 except ValueError:
                     if (
-                        len(batch.X) < ROWS
+                        len(batch.X) < CHUNK_ROWS
                     ):  # a stream that yields so few is at its end, or was cut short
                         next(rows, None)  # raises what cut it short
                     raise

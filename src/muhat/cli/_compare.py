@@ -17,9 +17,10 @@ from typer import Argument, Option, echo
 
 from muhat import persistence
 from muhat._arrays import available_memory
-from muhat._messages import TINY_PERCENT, rows_text, unknown_name
+from muhat._messages import unknown_name
 from muhat._parts import as_kernel
 from muhat._python_lines import compare_lines
+from muhat._wording import TINY_PERCENT, rows_text
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import (
     Decimal,

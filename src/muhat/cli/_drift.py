@@ -16,8 +16,9 @@ from rich.table import Table
 from typer import Argument, Context, Exit, Option, echo
 
 from muhat._files import FileError
-from muhat._messages import Note, lacks_columns, rows_text
+from muhat._messages import Note, lacks_columns
 from muhat._python_lines import drift_lines, resumed_drift_lines
+from muhat._wording import rows_text
 from muhat.cli._command_line import errors_named, say, standard_output
 from muhat.cli._options import (
     FOUND,

@@ -15,8 +15,8 @@ from rich.table import Table
 from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
-from muhat._messages import is_at_floor, rows_text, shift_text
-from muhat._validation import ColumnFrame
+from muhat._frames import ColumnFrame
+from muhat._wording import is_at_floor, rows_text, shift_text
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import (
     FOUND,

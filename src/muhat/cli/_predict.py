@@ -19,9 +19,10 @@ from typer import Argument, Option, echo
 
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
-from muhat._messages import ColumnWarning, rows_text, unknown_name
+from muhat._messages import ColumnWarning, unknown_name
 from muhat._python_lines import predict_lines
 from muhat._validation import positive
+from muhat._wording import rows_text
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import (
     AsJson,

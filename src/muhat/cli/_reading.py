@@ -11,9 +11,10 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import Note, lacks_columns, listed_names, no_column, rows_text
+from muhat._messages import Note, lacks_columns, no_column
+from muhat._wording import listed_names, rows_text
 from muhat.data import (
-    ROWS,
+    CHUNK_ROWS,
     STANDARD_INPUT,
     ColumnSelection,
     DataSet,
@@ -109,7 +110,7 @@ def columns_of(file: Path, reading: dict[str, Any]) -> list[str] | None:
     nothing = ColumnSelection(("\0",), decimal=reading["decimal"])
     try:
         with warnings.catch_warnings(action="ignore"):
-            FileBatches(file, nothing, ROWS, reading["separator"])
+            FileBatches(file, nothing, CHUNK_ROWS, reading["separator"])
     except NoColumnError as problem:
         return problem.names
     return None
@@ -204,7 +205,7 @@ def open_like(
         tuple(names), one_hot=True, optional=tuple(optional), only_known=True, **options
     )
     try:
-        return FileBatches(Path(file), wanted, ROWS, reading.get("separator"))
+        return FileBatches(Path(file), wanted, CHUNK_ROWS, reading.get("separator"))
     except NoColumnError as problem:
         raise FileError(
             lacks_columns(problem.file, problem.missing, whose, problem.names)

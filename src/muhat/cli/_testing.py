@@ -17,8 +17,8 @@ from rich.table import Table
 from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
-from muhat._messages import is_at_floor, listed_names, rows_text, shift_text
 from muhat._python_lines import independence_lines, two_files_lines, two_groups_lines
+from muhat._wording import is_at_floor, listed_names, rows_text, shift_text
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._compare import MAX_QUIET_ROWS
 from muhat.cli._options import (

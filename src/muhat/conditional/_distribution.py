@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
-from muhat._validation import as_array, as_random_state, whole_number
+from muhat._arrays import Array, as_array
+from muhat._random_states import as_random_state
+from muhat._validation import whole_number
 from muhat.errors import MuhatError
 
 

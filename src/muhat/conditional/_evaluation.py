@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import p_value_text
+from muhat._frames import ColumnFrame
 from muhat._text import listed
-from muhat._validation import ColumnFrame
+from muhat._wording import p_value_text
 from muhat.data import ReservoirSample, SampleBatch
 from muhat.embedding import Embedding
 from muhat.kernels import Precomputed

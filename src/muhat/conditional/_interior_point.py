@@ -22,8 +22,11 @@ from scipy.linalg import cho_factor, cho_solve
 
 from muhat._arrays import Array
 
-RANK, LACKING = 300, 1e-9
-"""The most columns of F, and the share of K's trace that it may lack."""
+MAX_FACTOR_RANK = 300
+"""The most columns of the factor F."""
+
+MAX_MISSING_TRACE = 1e-9
+"""The share of K's trace that F Fᵀ may lack."""
 
 CG_TOL = 1e-2
 """The share of a step's size, in the norm of the preconditioner, by which it may be off."""
@@ -169,8 +172,8 @@ class QuadraticProgram:
 def _partial_cholesky(column: Callable[[int], Array], diagonal: Array) -> Array:
     """Return F with FFᵀ ≈ K, the column with the most left being eliminated next."""
     n = len(diagonal)
-    left, F = diagonal.astype(np.float64), np.zeros((n, min(RANK, n)))
-    enough = LACKING * float(left.sum())
+    left, F = diagonal.astype(np.float64), np.zeros((n, min(MAX_FACTOR_RANK, n)))
+    enough = MAX_MISSING_TRACE * float(left.sum())
     for rank in range(F.shape[1]):
         pivot = int(np.argmax(left))
         if left.sum() <= enough or not left[pivot] > 0:

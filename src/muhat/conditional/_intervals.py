@@ -26,13 +26,13 @@ QUANTILES = ("residuals", "weights")
 PRIOR_ROWS = 5.0
 """Rows of average error that are added to those near x to estimate the size of errors."""
 
-NEARNESS = 4
+NEARNESS_POWER = 4
 """The power of k(x, x_i) that says which rows are near x.
 
 For the Gaussian kernel, half of its bandwidth.
 """
 
-CALIBRATED = 1 / 3
+CALIBRATION_SHARE = 1 / 3
 """The share of rows that conformal intervals are calibrated on."""
 
 
@@ -72,7 +72,7 @@ def checked_place(who: str, level: float, n: int, got: Any = None) -> int:
 
 def check_calibration(who: str, level: float, n: int) -> None:
     """Raise MuhatError if too few rows are left for calibration at that level."""
-    held_out = floor(CALIBRATED * n)
+    held_out = floor(CALIBRATION_SHARE * n)
     checked_place(who, level, held_out, f"{n} rows, of which {held_out} calibrate")
 
 
@@ -88,7 +88,7 @@ def calibrated(
     groups = np.arange(len(X)) if groups is None else groups
     _, first = np.unique(groups, return_index=True)
     order = np.random.default_rng(0).permutation(len(first))
-    held_out = floor(CALIBRATED * len(first))
+    held_out = floor(CALIBRATION_SHARE * len(first))
     some, rest = np.sort(first[order[:held_out]]), np.flatnonzero(np.isin(groups, order[held_out:]))
     columns = rest if is_pairwise else None
     taken = slice(None) if columns is None else columns
@@ -199,7 +199,7 @@ class ResidualQuantiles:
 
 def _nearness(kernel: Kernel, X: Array, points: Array) -> Array:
     """Return (k(x, x_i)/k(x, x))^4 for kernels whose k(x, x) is the same everywhere."""
-    near: Array = (kernel(X, points) / kernel.bound) ** NEARNESS
+    near: Array = (kernel(X, points) / kernel.bound) ** NEARNESS_POWER
     return near
 
 

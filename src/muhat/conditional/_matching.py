@@ -20,8 +20,8 @@ from muhat.gram import Approximation, Nystrom
 from muhat.gram._plan import MAX_ROWS_DENSE
 from muhat.kernels import Kernel, Precomputed
 
-LANDMARKS = 500
-ROWS = 8192
+N_LANDMARKS = 500
+ROWS_PER_BLOCK = 8192
 """How many landmarks stand in for many rows, and rows whose features are computed at once."""
 
 
@@ -128,7 +128,7 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
             way = (
                 "dense"
                 if len(X) <= MAX_ROWS_DENSE
-                else Nystrom(min(LANDMARKS, len(X) + len(mu.points)))
+                else Nystrom(min(N_LANDMARKS, len(X) + len(mu.points)))
             )
         program, squared_norm = _program(mu, X, way, largest / len(X))
         accepted = tol * squared_norm
@@ -203,8 +203,8 @@ def _program(
         learnt = way.resolve(
             mu.kernel, np.concatenate([X, np.asarray(mu.points, dtype=np.float64)])
         )
-        F = np.concatenate([learnt(X[some]) for some in slices(0, len(X), ROWS)])
-        chunks = slices(0, len(mu.points), ROWS)
+        F = np.concatenate([learnt(X[some]) for some in slices(0, len(X), ROWS_PER_BLOCK)])
+        chunks = slices(0, len(mu.points), ROWS_PER_BLOCK)
         c = np.sum([mu.weights[some] @ learnt(mu.points[some]) for some in chunks], axis=0)
         diagonal = np.einsum("ij,ij->i", F, F)
         program = QuadraticProgram(

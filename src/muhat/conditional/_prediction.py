@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import rows_text, setting_text
+from muhat._frames import ColumnFrame
 from muhat._reportable import Reportable
-from muhat._validation import ColumnFrame, checked_sample, checked_target
+from muhat._validation import checked_sample, checked_target
+from muhat._wording import rows_text, setting_text
 from muhat.conditional._estimator import ConditionalMean
 from muhat.conditional._evaluation import (
     CovariateShift,

@@ -7,19 +7,17 @@ names are for muhat's own packages.
 from muhat.data._copies import row_hashes as row_hashes
 from muhat.data._dask import DaskSource as DaskSource
 from muhat.data._dask import as_source as as_source
-from muhat.data._files import (
-    STANDARD_INPUT as STANDARD_INPUT,
-)
+from muhat.data._errors import NoColumnError as NoColumnError
+from muhat.data._errors import RowsError as RowsError
 from muhat.data._files import DataSet, FileBatches, open_batches, read_table
-from muhat.data._files import base_name as base_name
-from muhat.data._files import check_few_values as check_few_values
-from muhat.data._files import indicators_of as indicators_of
-from muhat.data._formats import INDICATOR as INDICATOR
-from muhat.data._formats import ColumnSelection as ColumnSelection
-from muhat.data._formats import NoColumnError as NoColumnError
-from muhat.data._formats import RowsError as RowsError
-from muhat.data._formats import text_column_of as text_column_of
-from muhat.data._sources import ROWS as ROWS
+from muhat.data._indicators import check_few_values as check_few_values
+from muhat.data._indicators import indicators_of as indicators_of
+from muhat.data._paths import STANDARD_INPUT as STANDARD_INPUT
+from muhat.data._paths import base_name as base_name
+from muhat.data._selection import INDICATOR as INDICATOR
+from muhat.data._selection import ColumnSelection as ColumnSelection
+from muhat.data._selection import text_column_of as text_column_of
+from muhat.data._sources import CHUNK_ROWS as CHUNK_ROWS
 from muhat.data._sources import ArraySource as ArraySource
 from muhat.data._sources import BatchError, Source
 from muhat.data._sources import SampleBatch as SampleBatch

@@ -1,4 +1,4 @@
-"""Rows that are there more than once: told apart by a hash of their numbers."""
+"""Equal rows, found by a hash of their numbers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from muhat._arrays import Array
 from muhat.data._summaries import scrambled
 
-RECURRING = 5
-"""Rows per different row from which on rows are equal because few values are possible, not because of copies."""
+MIN_ROWS_PER_VALUE = 5
+"""From this many rows per different row on, equal rows are expected: few values are possible."""
 
 
 def row_hashes(X: Array) -> Array:
-    """Return 64 bits for each row that depend on its numbers alone."""
+    """Return 64 bits for each row that depend on its numbers alone, of shape (n,)."""
     bits = (X.astype(np.float64) + 0.0).view(np.uint64)  # −0 is 0
     hashed = np.zeros(len(X), np.uint64)
     for column in bits.T:
@@ -24,14 +24,15 @@ def row_hashes(X: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class EqualRows:
-    """Which of the pairs (x, y) are equal, and whether that is more than values that repeat explain."""
+    """Which of the pairs (x, y) are equal, and whether repeated values alone explain it."""
 
     first: Array
     """The number of the first row of each different pair, rising."""
     groups: Array
     """For each row, the place of its pair in ``first``."""
     agreement: float
-    """Of the rows that are equal in x, or in y where these are fewer, the share equal in both, beyond chance."""
+    """Of the rows that are equal in x, or in y where these are fewer, the share equal in both,
+    beyond chance."""
     levels: tuple[int, int]
     """The numbers of different rows of x and of y."""
 
@@ -48,7 +49,9 @@ class EqualRows:
         fewer, most = sorted(map(_equal_pairs, sides))
         by_chance = most / max(len(x) * (len(x) - 1) / 2, 1) * fewer
         beyond = fewer - by_chance
-        agreement = (_equal_pairs(groups) - by_chance) / beyond if beyond > 0 else 0.0
+        agreement = 0.0
+        if beyond > 0:
+            agreement = (_equal_pairs(groups) - by_chance) / beyond
         levels = (int(sides[0].max()) + 1, int(sides[1].max()) + 1)
         return cls(first[order], groups, agreement, levels)
 
@@ -60,7 +63,7 @@ class EqualRows:
     @property
     def recur(self) -> bool:
         """Whether there are so few different rows that equal ones are to be expected."""
-        return len(self.groups) >= RECURRING * len(self.first)
+        return len(self.groups) >= MIN_ROWS_PER_VALUE * len(self.first)
 
 
 def _equal_pairs(groups: Array) -> float:

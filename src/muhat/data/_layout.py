@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TextIO
 
 from muhat._files import FileError
-from muhat.data._formats import MAX_ROWS_PROBED, READABLE, RowsError, no_rows, raise_unreadable
+from muhat.data._errors import READABLE_NEEDED, RowsError, no_rows, raise_unreadable
+from muhat.data._table import MAX_ROWS_PROBED
 
 __all__ = [
     "BOOLEANS",
@@ -163,7 +164,7 @@ def _first_lines(
             # With a header and a row, reading the rows will name the line.
             if len(found) < 2:
                 got = f"broken quotes or fields ({error})"
-                raise RowsError(who, READABLE, got) from error
+                raise RowsError(who, READABLE_NEEDED, got) from error
     return separator, found
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import ColumnWarning, option
-from muhat.data._formats import listed
+from muhat.data._errors import first_listed
 
 __all__ = ["warn_of_constants", "warn_of_roles"]
 
@@ -70,7 +70,7 @@ def _warn_of_role(kind: str, names: list[str]) -> None:
     """Warn of columns, without their file: a column of several files is warned of once."""
     if not names:
         return
-    found = listed([repr(name) for name in names])
+    found = first_listed([repr(name) for name in names])
     drop = option("drop", names[0])
     if len(names) == 1:
         sentence = (
@@ -102,6 +102,6 @@ def warn_of_constants(who: str, names: Sequence[str], values: Array) -> None:
         return
     subject = f"column {constant[0]!r} is"
     if len(constant) > 1:
-        subject = f"columns {listed([repr(name) for name in constant])} are"
+        subject = f"columns {first_listed([repr(name) for name in constant])} are"
     sentence = f"{who}: {subject} constant: the same value in every row."
     warnings.warn(ColumnWarning(sentence, constant), stacklevel=4)

@@ -1,10 +1,9 @@
-"""A sample as a source of batches: slices of an array or whatever yields arrays, each checked, over which sums go."""
+"""A sample as a source of validated batches, over which sums are taken."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
@@ -12,16 +11,30 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from muhat._arrays import Array, has_finite_sum
-from muhat._validation import as_array, as_frame
+from muhat._arrays import Array, as_array, has_finite_sum
+from muhat._validation import as_frame
 from muhat.errors import MuhatError, message
 
-ROWS = 8192
-"""Rows of a chunk, which are worked on together: enough for BLAS to be fast, few enough for the cache."""
+__all__ = [
+    "CHUNK_ROWS",
+    "ArraySource",
+    "BatchError",
+    "Columns",
+    "SampleBatch",
+    "Source",
+    "StreamSource",
+    "Sum",
+    "TransformedSource",
+    "checked_batch",
+    "is_empty",
+    "names_of",
+]
 
+CHUNK_ROWS = 8192
+"""Rows that are worked on together: enough for BLAS to be fast, few enough for the cache."""
 
 Sum = TypeVar("Sum")
-"""What can be added to its like."""
+"""A type whose values can be added."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +45,7 @@ class SampleBatch:
     start: int
     """The number of rows before them."""
     weights: Array | None = None
-    """Positive; none is one each."""
+    """Positive, of shape (rows,); None is one each."""
 
 
 class Source(ABC):
@@ -40,7 +53,10 @@ class Source(ABC):
 
     @abstractmethod
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
-        """Return the sum of ``work(batch)`` over all batches; the sum must not depend on how rows are batched."""
+        """Return the sum of ``work(batch)`` over all batches.
+
+        The sum must not depend on how rows are batched.
+        """
 
 
 class LocalSource(Source):
@@ -64,21 +80,18 @@ class ArraySource(LocalSource):
     """The number of rows before the array's own, where it is a part of a sample."""
 
     def __iter__(self) -> Iterator[SampleBatch]:
-        for start in range(0, len(self.X), ROWS):
-            chunk = slice(start, start + ROWS)
-            yield SampleBatch(
-                self.X[chunk],
-                self.first + start,
-                None if self.weights is None else self.weights[chunk],
-            )
+        for start in range(0, len(self.X), CHUNK_ROWS):
+            chunk = slice(start, start + CHUNK_ROWS)
+            weights = None if self.weights is None else self.weights[chunk]
+            yield SampleBatch(self.X[chunk], self.first + start, weights)
 
 
 @dataclass(frozen=True)
 class StreamSource(LocalSource):
     """Arrays, data frames or pyarrow tables, iterated anew for each pass; empty ones are skipped.
 
-    Each is checked when it arrives, and joined or cut to chunks. All must have the columns of the first, whose type of
-    numbers all take.
+    Each is checked when it arrives, and joined or cut to chunks. All must have the columns of the
+    first, whose type of numbers all take.
     """
 
     batches: Iterable[Any]
@@ -86,8 +99,8 @@ class StreamSource(LocalSource):
     def __iter__(self) -> Iterator[SampleBatch]:
         start = 0
         for X in self._joined():
-            for first in range(0, len(X), ROWS):
-                yield SampleBatch(X[first : first + ROWS], start + first)
+            for first in range(0, len(X), CHUNK_ROWS):
+                yield SampleBatch(X[first : first + CHUNK_ROWS], start + first)
             start += len(X)
         if not start:
             advice = "give a list of arrays, or an iterator of them"
@@ -95,7 +108,7 @@ class StreamSource(LocalSource):
             raise MuhatError("batches", needed, "none with a row", advice)
 
     def _joined(self) -> Iterator[Array]:
-        """Yield rows in order, small batches joined; those before a batch that is refused come before the error."""
+        """Yield rows in order, small batches joined; an invalid batch raises after them."""
         waiting: list[Array] = []
         start = yielded = 0
         columns = None
@@ -107,9 +120,10 @@ class StreamSource(LocalSource):
                 columns = columns or Columns(X.shape[1], X.dtype, names_of(values))
                 start += len(X)
                 waiting.append(X)
-                if start - yielded >= ROWS:
+                if start - yielded >= CHUNK_ROWS:
                     yield np.concatenate(waiting)
-                    waiting, yielded = [], start
+                    waiting = []
+                    yielded = start
         except (Exception, KeyboardInterrupt):
             if waiting:
                 yield np.concatenate(waiting)
@@ -136,9 +150,10 @@ def _on_transformed(
 
 
 class BatchError(MuhatError):
-    """A batch that is refused, with one sentence that says which and why.
+    """Raised for an invalid batch, with one sentence that says which and why.
 
-    ``batch`` is its number, and ``row`` that of the first row in it that is wrong, both from 0; None where no row is.
+    ``batch`` is its number, and ``row`` that of the first row in it that is wrong, both from 0;
+    None where no row is.
     """
 
     def __init__(self, message: str, batch: int, row: int | None = None) -> None:
@@ -152,7 +167,7 @@ class BatchError(MuhatError):
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a sample: how many, their names if they have any, and the type of their numbers."""
+    """The columns of a sample: their number, their names if any, the type of their numbers."""
 
     count: int
     dtype: np.dtype
@@ -161,49 +176,41 @@ class Columns:
 
 def names_of(values: Any) -> tuple[str, ...] | None:
     """Return the names of a data frame's columns, None for an array."""
-    return tuple(map(str, values.columns)) if hasattr(values, "columns") else None
+    if not hasattr(values, "columns"):
+        return None
+    return tuple(map(str, values.columns))
 
 
 def is_empty(values: Any) -> bool:
     """Whether a batch has no rows."""
     shape = getattr(values, "shape", None)
-    return (
-        not values
-        if shape is None and isinstance(values, list | tuple)
-        else shape is not None and shape[:1] == (0,)
-    )
+    if shape is not None:
+        return bool(shape[:1] == (0,))
+    return isinstance(values, list | tuple) and not values
 
 
 def checked_batch(
     values: Any, number: int, columns: Columns | None = None, first: int | None = None
 ) -> Array:
-    """Return a batch as an array of finite floats with two dimensions, or refuse it and say where it is wrong.
+    """Return a batch as finite floats of shape (rows, d); raise BatchError and say where if not.
 
-    It must have the columns, if they are known, and takes the type of their numbers; ``first`` rows are before it.
+    It must have the columns, if they are known, and takes the type of their numbers; ``first`` rows
+    are before it.
     """
     if np.ma.is_masked(values):
-        raise _refused(
-            number, "every value must be there", "masked ones", "fill or drop them first"
-        )
-    X = as_array(values)
-    if X.dtype == object:  # a data frame of numbers, booleans and integers, some of them missing
-        with suppress(TypeError, ValueError):
-            X = (
-                values.to_numpy(np.float64, na_value=np.nan)
-                if hasattr(values, "columns")
-                else X.astype(np.float64)
-            )
+        needed = "every value must be there"
+        raise _batch_error(number, needed, "masked ones", "fill or drop them first")
+    X = _as_numbers(values)
     if X.dtype.kind not in "fiub":
-        raise _refused(number, "numbers are needed", f"values of type {X.dtype}")
+        raise _batch_error(number, "numbers are needed", f"values of type {X.dtype}")
     if X.ndim != 2:
+        needed = "two dimensions are needed, points in rows"
         advice = "reshape it with X.reshape(-1, 1) if it is one feature"
-        raise _refused(
-            number, "two dimensions are needed, points in rows", f"shape {X.shape}", advice
-        )
+        raise _batch_error(number, needed, f"shape {X.shape}", advice)
     if columns is not None:
         _check_columns(X, values, number, columns)
     if not X.shape[0]:
-        raise _refused(number, "at least one row is needed", "an empty batch")
+        raise _batch_error(number, "at least one row is needed", "an empty batch")
     as_given = X
     if columns is not None:
         with np.errstate(over="ignore"):
@@ -217,38 +224,52 @@ def checked_batch(
     return np.ascontiguousarray(X)
 
 
-def _refused(
+def _as_numbers(values: Any) -> Array:
+    """Return a batch as an array, of numbers if it can be.
+
+    A data frame of numbers, booleans and integers, some of them missing, is an array of objects.
+    """
+    X = as_array(values)
+    if X.dtype != object:
+        return X
+    try:
+        if hasattr(values, "columns"):
+            return np.asarray(values.to_numpy(np.float64, na_value=np.nan))
+        return X.astype(np.float64)
+    except (TypeError, ValueError):
+        return X
+
+
+def _batch_error(
     number: int, needed: str, got: object, advice: str = "", row: int | None = None
 ) -> BatchError:
     return BatchError(message(f"batch {number}", needed, got, advice), number, row)
 
 
 def _bad_row(as_given: Array, X: Array, number: int, row: int, first: int | None) -> BatchError:
-    """Return the error of a row that is not finite, or no longer is once it has the type of the first batch."""
-    needed, advice = "numbers must be finite", "drop or impute that row"
+    """Return the error of a row that is not finite, as given or in the type of the first batch."""
+    needed = "numbers must be finite"
+    advice = "drop or impute that row"
     kind = "NaN" if np.isnan(X[row]).any() else "an infinite value"
     if np.isfinite(as_given[row]).all():
-        needed, kind = (
-            f"numbers must be finite in {X.dtype}, the type of the first batch",
-            "one that is too large",
-        )
+        needed = f"numbers must be finite in {X.dtype}, the type of the first batch"
         advice = f"give all batches as {as_given.dtype}"
+        kind = "one that is too large"
     of_all = "" if first is None else f"row {first + row} of all, "
     where = f"{kind} in its row {row} ({of_all}counted from 0)"
-    return _refused(number, needed, where, advice, row)
+    return _batch_error(number, needed, where, advice, row)
 
 
 def _check_columns(X: Array, values: Any, number: int, columns: Columns) -> None:
+    """Raise BatchError unless a batch has the columns of the first."""
     advice = "give every batch the same columns, in the same order"
     if X.shape[1] != columns.count:
-        raise _refused(
-            number,
-            f"{columns.count} columns are needed, as the first batch has",
-            X.shape[1],
-            advice,
-        )
+        needed = f"{columns.count} columns are needed, as the first batch has"
+        raise _batch_error(number, needed, X.shape[1], advice)
     names = names_of(values)
-    if names and columns.names and names != columns.names:
-        place = next(place for place, name in enumerate(names) if name != columns.names[place])
-        needed = f"column {place} must be {columns.names[place]!r}, as in the first batch"
-        raise _refused(number, needed, repr(names[place]), advice)
+    if not names or not columns.names:
+        return
+    for place, (name, expected) in enumerate(zip(names, columns.names, strict=True)):
+        if name != expected:
+            needed = f"column {place} must be {expected!r}, as in the first batch"
+            raise _batch_error(number, needed, repr(name), advice)

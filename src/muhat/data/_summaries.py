@@ -1,4 +1,4 @@
-"""What one pass over a sample learns, as sums over batches: a uniform subsample, moments of columns; and folds."""
+"""Sums over batches: a uniform subsample and the moments of columns; hashes and folds of rows."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ import numpy as np
 from muhat._arrays import Array
 from muhat.data._sources import SampleBatch
 
-STEP = np.uint64(0x9E3779B97F4A7C15)
-MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+SPLITMIX_STEP = np.uint64(0x9E3779B97F4A7C15)
+SPLITMIX_ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+"""Shift and factor of each round of SplitMix64 (Steele, Lea and Flood 2014)."""
+
+SEED_FACTOR = np.uint64(0xD1342543DE82EF95)
+"""Spreads the sequences of different random states."""
 
 
 def scrambled(numbers: Array, random_state: int) -> Array:
-    """Return 64 bits that look random for each whole number: those of SplitMix64 at that place of its sequence."""
+    """Return 64 bits that look random for each whole number, by SplitMix64.
+
+    They are those at that place of its sequence, which ``random_state`` chooses.
+    """
     with np.errstate(over="ignore"):
-        bits = (
-            numbers.astype(np.uint64)
-            + np.uint64(random_state % 2**64) * np.uint64(0xD1342543DE82EF95)
-        ) * STEP
-        for shift, factor in MIX:
+        start = np.uint64(random_state % 2**64) * SEED_FACTOR
+        bits = (numbers.astype(np.uint64) + start) * SPLITMIX_STEP
+        for shift, factor in SPLITMIX_ROUNDS:
             bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
         return bits ^ (bits >> np.uint64(31))
 
@@ -36,7 +41,10 @@ def hashed_rows(X: Array, random_state: int) -> Array:
 
 
 def folds_of(X: Array, n_splits: int, random_state: int) -> Array:
-    """Return the fold of every row, which depends on its numbers alone; equal rows go to the folds in turn."""
+    """Return the fold of every row, of shape (n,), which depends on its numbers alone.
+
+    Equal rows go to the folds in turn.
+    """
     hashed = hashed_rows(X, random_state)
     order = np.argsort(hashed, kind="stable")
     ordered = hashed[order]
@@ -47,21 +55,28 @@ def folds_of(X: Array, n_splits: int, random_state: int) -> Array:
 
 
 def places_of(points: Array, rows: Array) -> Array:
-    """Return which row each point is, −1 where none is left: of equal rows, as many as there are equal points."""
+    """Return which row each point is, −1 for a point that is no row: shape (points,).
+
+    Of equal rows, each is taken by one point.
+    """
     places: dict[bytes, list[int]] = defaultdict(list)
-    for place, row in zip(
-        range(len(rows) - 1, -1, -1), rows[::-1] + 0, strict=True
-    ):  # no row has a negative zero
-        places[row.tobytes()].append(place)
-    found = [places[point.tobytes()] for point in points.astype(rows.dtype) + 0]
-    return np.array([equal.pop() if equal else -1 for equal in found], dtype=np.intp)
+    # Adding 0 makes a negative zero positive. Rows go in backwards, so that the first is popped.
+    unsigned = rows + 0
+    for place in range(len(rows) - 1, -1, -1):
+        places[unsigned[place].tobytes()].append(place)
+    found = np.full(len(points), -1, dtype=np.intp)
+    for number, point in enumerate(points.astype(rows.dtype) + 0):
+        equal = places[point.tobytes()]
+        if equal:
+            found[number] = equal.pop()
+    return found
 
 
 @dataclass(frozen=True)
 class ReservoirSample:
-    """A uniform subsample without replacement: the rows whose number has the least hash, however they are batched.
+    """A uniform subsample without replacement: the rows whose numbers have the least hashes.
 
-    Two of them add up to the subsample of both samples.
+    It does not depend on batches: two of them add up to the subsample of both samples.
     """
 
     rows: Array
@@ -80,31 +95,30 @@ class ReservoirSample:
         return cls(batch.X, numbers, size, random_state, len(batch.X))._cut_to_size()
 
     def __add__(self, other: ReservoirSample) -> ReservoirSample:
-        rows, numbers = (
-            np.concatenate([self.rows, other.rows]),
-            np.concatenate([self.numbers, other.numbers]),
+        both = replace(
+            self,
+            rows=np.concatenate([self.rows, other.rows]),
+            numbers=np.concatenate([self.numbers, other.numbers]),
+            count=self.count + other.count,
         )
-        return replace(
-            self, rows=rows, numbers=numbers, count=self.count + other.count
-        )._cut_to_size()
+        return both._cut_to_size()
 
     def _cut_to_size(self) -> ReservoirSample:
         """Return the subsample with no more rows than it may have, in their order."""
         order = np.argsort(self.numbers, kind="stable")
         if len(order) > self.size:
-            least = np.argpartition(scrambled(self.numbers, self.random_state), self.size)[
-                : self.size
-            ]
+            hashed = scrambled(self.numbers, self.random_state)
+            least = np.argpartition(hashed, self.size)[: self.size]
             order = least[np.argsort(self.numbers[least])]
         return replace(self, rows=self.rows[order], numbers=self.numbers[order])
 
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """Range, mean and variance of every column of a sample; two of them add up to that of both samples.
+    """Range, mean and variance of every column; two of them add up to those of both samples.
 
-    A column is measured in units of a power of two near its largest value, which rounds nothing and lets no square
-    overflow or vanish.
+    A column is measured in units of a power of two near its largest value, which rounds nothing and
+    lets no square overflow or vanish.
     """
 
     count: float
@@ -130,16 +144,14 @@ class ColumnMoments:
 
     def __add__(self, other: ColumnMoments) -> ColumnMoments:
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
-        mine, its = (
-            np.minimum(each.unit / _unit(low, high), 1) for each in (self, other)
-        )  # of zeros, any unit
-        count, gap = self.count + other.count, its * other.mean - mine * self.mean
-        mean = mine * self.mean + gap * (other.count / count)
-        squares = (
-            mine**2 * self.squares
-            + its**2 * other.squares
-            + gap**2 * (self.count * other.count / count)
-        )
+        unit = _unit(low, high)
+        own = np.minimum(self.unit / unit, 1)  # zeros may have any unit
+        its = np.minimum(other.unit / unit, 1)
+        count = self.count + other.count
+        gap = its * other.mean - own * self.mean
+        mean = own * self.mean + gap * (other.count / count)
+        between = gap**2 * (self.count * other.count / count)
+        squares = own**2 * self.squares + its**2 * other.squares + between
         return ColumnMoments(count, low, high, mean, squares)
 
     @property
@@ -148,13 +160,16 @@ class ColumnMoments:
         return _unit(self.low, self.high)
 
     def standardized(self, X: Array, center: bool = True) -> Array:
-        """Return rows with every column at mean 0 and variance 1 over the whole sample; constant ones become 0.
+        """Return rows with every column at mean 0 and variance 1; constant columns become 0.
 
-        Without centring, columns are only scaled. A column is constant if it varies by no more than rounding can make
-        it, by scikit-learn's measure.
+        Without centring, columns are only scaled. A column is constant if it varies by no more than
+        rounding can make it, by scikit-learn's measure.
         """
         scale = np.where(self.is_constant, 1, self.squares / self.count)
-        return (X / self.unit - (self._inner_mean if center else 0)) / np.sqrt(scale)
+        scaled = X / self.unit
+        if center:
+            scaled = scaled - self._inner_mean
+        return scaled / np.sqrt(scale)
 
     @property
     def is_constant(self) -> Array:

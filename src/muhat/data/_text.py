@@ -16,18 +16,8 @@ import numpy as np
 from muhat._arrays import Array, available_cores, has_finite_sum
 from muhat._files import FileError
 from muhat._messages import no_column
-from muhat.data._formats import (
-    READABLE,
-    ColumnSelection,
-    DecimalCommaError,
-    RowsError,
-    Table,
-    TableChunk,
-    as_floats,
-    check_pyarrow,
-    divided,
-    is_missing,
-)
+from muhat.data._arrow import as_floats, check_pyarrow
+from muhat.data._errors import READABLE_NEEDED, DecimalCommaError, RowsError
 from muhat.data._layout import (
     BOOLEANS,
     DECIMAL_COMMA,
@@ -43,6 +33,8 @@ from muhat.data._layout import (
     uncommented,
     with_point,
 )
+from muhat.data._selection import ColumnSelection, divided
+from muhat.data._table import Table, TableChunk, is_missing
 
 __all__ = ["TextTable"]
 
@@ -232,7 +224,9 @@ class TextTable(Table):
                         column.append(line.fields[self.names.index(name)])
         except csv.Error as error:
             got = f"broken quotes or fields ({error})"
-            problem = RowsError(self.who, READABLE, got, place=f"line {last + 1}", at_row=True)
+            problem = RowsError(
+                self.who, READABLE_NEEDED, got, place=f"line {last + 1}", at_row=True
+            )
         except RowsError as error:
             problem = error
         numbers = np.array(values, float).reshape(len(values), len(self.kept))

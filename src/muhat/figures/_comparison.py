@@ -9,8 +9,8 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from muhat._arrays import Array
-from muhat._messages import setting_text
 from muhat._text import number
+from muhat._wording import setting_text
 from muhat.comparison import Comparison, Row
 from muhat.figures._plot import BLACK, BLUE, Axis, Bar, Bars, Plot, Reading, Series
 from muhat.filters import FILTERS, Filter, Shrinker

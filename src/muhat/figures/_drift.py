@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import shift_text
 from muhat._text import count, number, shortened
+from muhat._wording import shift_text
 from muhat.figures._plot import BLUE, GREY, RED, Axis, Bar, Bars, Plot, Series
 from muhat.figures._testing import MAX_BARS, shift_title
 from muhat.testing import DriftResult

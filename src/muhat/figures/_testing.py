@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import p_value_text, shift_text
 from muhat._text import count, number, shortened
+from muhat._wording import p_value_text, shift_text
 from muhat.figures._plot import (
     BLACK,
     BLUE,

@@ -11,14 +11,8 @@ import numpy as np
 
 from muhat._arrays import Array, quotient, rounding, rounding_floor
 from muhat._messages import unknown_name
-from muhat._validation import (
-    as_random_state,
-    as_rng,
-    check_is_random_state,
-    check_semidefinite,
-    check_values,
-    whole_number,
-)
+from muhat._random_states import as_random_state, as_rng, check_is_random_state
+from muhat._validation import check_semidefinite, check_values, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
 from muhat.gram._features import Approximation, FeatureMap
@@ -27,7 +21,7 @@ from muhat.kernels import Kernel, Precomputed
 DEFAULT_SIZE = 500
 """The number of landmarks, if there are as many rows."""
 
-ROUNDED_AWAY = 1e-8
+MAX_ROUNDING_SHARE = 1e-8
 """Largest share of ‖z(x)‖² that rounding may add for the type of the points to be used."""
 
 RULES = ("uniform", "k-means++", "leverage")
@@ -62,7 +56,7 @@ class NystromFeatures(FeatureMap):
         # Values k(l, x) that are rounded by ε κ², κ² = max k(l, l), add about (ε κ²)² ‖W‖² to
         # ‖z(x)‖².
         noise = ((rounding(landmarks) * kappa * whitening) ** 2).sum()
-        precision = landmarks.dtype if noise <= ROUNDED_AWAY else np.dtype(np.float64)
+        precision = landmarks.dtype if noise <= MAX_ROUNDING_SHARE else np.dtype(np.float64)
         vars(self).update(
             dtype=landmarks.dtype, landmarks=landmarks, whitening=whitening, precision=precision
         )

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from muhat._arrays import Array, slices
-from muhat._validation import as_rng, check_is_random_state, whole_number
+from muhat._random_states import as_rng, check_is_random_state
+from muhat._validation import whole_number
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram._features import Approximation, FeatureMap
@@ -21,7 +22,7 @@ from muhat.kernels._base import classes_with
 DEFAULT_SIZE = 1000
 """The number of features."""
 
-ROWS = 4096
+ROWS_PER_BLOCK = 4096
 """Rows of which the features are held at once, where only a sum over them is needed."""
 
 
@@ -75,7 +76,7 @@ class FourierFeatures(FeatureMap):
             raise MuhatTypeError(
                 "FourierFeatures", "an embedding is needed", type(embedding).__name__
             )
-        chunks = slices(0, len(embedding.points), ROWS)
+        chunks = slices(0, len(embedding.points), ROWS_PER_BLOCK)
         parts = (
             embedding.weights[rows].astype(np.float64) @ self(embedding.points[rows])
             for rows in chunks
@@ -114,7 +115,7 @@ class FeatureEmbedding(Element):
     def __call__(self, Y: Array) -> Array:
         Y = self.features._points(Y).astype(self.features.dtype, copy=False)
         values = np.empty(len(Y), np.result_type(Y, self.coordinates))
-        for rows in slices(0, len(Y), ROWS):
+        for rows in slices(0, len(Y), ROWS_PER_BLOCK):
             values[rows] = self.features(Y[rows]) @ self.coordinates
         return values
 

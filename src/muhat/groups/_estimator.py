@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._bases import BaseEstimator
 from muhat._parts import HasKernel, as_gram, as_kernel
+from muhat._random_states import checked_seed
 from muhat._validation import (
     check_finite,
     check_scale,
     check_semidefinite,
     checked_sample,
-    checked_seed,
     is_dask,
     whole_number,
 )

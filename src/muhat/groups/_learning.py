@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muhat._arrays import Array
+from muhat._arrays import Array, as_array
 from muhat._parts import HasKernel
-from muhat._validation import as_array, checked_target
+from muhat._validation import checked_target
 from muhat.errors import MuhatError
 from muhat.groups._estimator import KernelMeans
 from muhat.groups._joint import limited_means

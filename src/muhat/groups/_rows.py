@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
-from muhat._validation import as_array, as_frame, check_range, checked_sample, checked_weights
+from muhat._arrays import Array, as_array
+from muhat._labels import distinct_labels
+from muhat._validation import as_frame, check_range, checked_sample, checked_weights
 from muhat.errors import MuhatError
 
 MAX_COUNTS = 20_000
@@ -184,13 +185,7 @@ def _distinct(who: str, labels: Any, n: int, name: str = "groups") -> tuple[Arra
     if missing.size:
         got = f"{missing.size} missing (first: {name}[{missing[0]}])"
         raise MuhatError(who, f"{name} must have a label for every row", got, "drop these rows")
-    try:
-        distinct, codes = np.unique(labels, return_inverse=True)
-    except TypeError:  # labels of several types have no order but that of their text
-        distinct = np.array(sorted(set(labels.tolist()), key=str), dtype=object)
-        places = {label: place for place, label in enumerate(distinct.tolist())}
-        codes = np.array([places[label] for label in labels.tolist()])
-    return distinct, codes.reshape(-1)
+    return distinct_labels(labels)
 
 
 def _is_missing(labels: Array) -> Array:

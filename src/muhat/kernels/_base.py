@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from muhat._arrays import Array, slices
+from muhat._arrays import Array, as_array, slices
 from muhat._bases import BaseEstimator
-from muhat._validation import as_array, as_points, as_two_samples, positive
+from muhat._validation import as_points, as_two_samples, positive
 from muhat.errors import MuhatError
 
 BLOCK = 2048

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import rows_text
+from muhat._wording import rows_text
 from muhat.conditional import PredictionResult, r2_text
 from muhat.plots._conditional import LeftOutDisplay, QuantileDisplay
 from muhat.plots._style import without_frame

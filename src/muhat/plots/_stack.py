@@ -9,7 +9,7 @@ from typing import Self
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._messages import gain_text
+from muhat._wording import gain_text
 from muhat.figures import Bars, weights_bars
 from muhat.plots._display import Display
 from muhat.stacking import StackedMean

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import p_value_text
 from muhat._text import shortened
+from muhat._wording import p_value_text
 from muhat.figures import (
     Bars,
     Plot,

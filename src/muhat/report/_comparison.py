@@ -5,10 +5,10 @@ from __future__ import annotations
 from inspect import signature
 from typing import Any
 
-from muhat._messages import TINY_PERCENT, gain_text
 from muhat._python_lines import comparison_lines
 from muhat._summary import GOOD, NEUTRAL
 from muhat._text import count, number
+from muhat._wording import TINY_PERCENT, gain_text
 from muhat.comparison import Comparison, compare
 from muhat.figures import Plot, filters_plot, leave_one_out_plot, spectrum_plot, stacked_bars
 from muhat.filters import FILTERS

@@ -9,10 +9,10 @@ from typing import TypeAlias
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import p_value_text, shift_text
 from muhat._python_lines import test_lines
 from muhat._summary import FOUND, NEUTRAL
 from muhat._text import count, listed, number, shortened
+from muhat._wording import p_value_text, shift_text
 from muhat.figures import Pair, Plot, differences_bars, permutations_plot, witness_plot
 from muhat.figures._pair import most_dependent
 from muhat.figures._testing import shift_title

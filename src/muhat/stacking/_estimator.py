@@ -13,19 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._bases import BaseEstimator
 from muhat._caches import UnsavedCaches
-from muhat._messages import gain_text
 from muhat._parts import HasKernel, as_kernel
+from muhat._random_states import checked_seed
 from muhat._summary import EstimatorHtmlReprMixin, Summary
 from muhat._validation import (
     check_scale,
     check_semidefinite,
     checked_masses,
     checked_sample,
-    checked_seed,
     checked_weights,
     is_dask,
     whole_number,
 )
+from muhat._wording import gain_text
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Precomputed

@@ -14,20 +14,15 @@ from sklearn.base import clone
 from muhat._arrays import (
     BLAS_ON_ONE_THREAD,
     Array,
+    as_array,
     available_cores,
     limit_cores,
     share_between_cores,
 )
 from muhat._bases import BaseEstimator
 from muhat._parts import as_gram
-from muhat._validation import (
-    as_array,
-    as_frame,
-    checked_gram,
-    checked_sample,
-    checked_seed,
-    whole_number,
-)
+from muhat._random_states import checked_seed
+from muhat._validation import as_frame, checked_gram, checked_sample, whole_number
 from muhat.data import DataSet
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import Approximation

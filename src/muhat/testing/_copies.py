@@ -9,7 +9,7 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import option
 from muhat.data import SampleBatch
-from muhat.data._copies import RECURRING, row_hashes
+from muhat.data._copies import MIN_ROWS_PER_VALUE, row_hashes
 
 MAX_COUNTED_ROWS = 20_000
 """Distinct rows that are counted at most: those with the smallest hashes, a random subset."""
@@ -81,7 +81,7 @@ def distinct_rows(X: Array, Y: Array, rng: np.random.Generator) -> tuple[Array, 
 def copies_note(n_copies: int, n_shared: int, n: int, names: tuple[str, str]) -> str:
     """Return sentences on what copies do to the p-value; empty without copies."""
     notes: list[str] = []
-    if n >= RECURRING * (n - n_copies):
+    if n >= MIN_ROWS_PER_VALUE * (n - n_copies):
         return ""
     if n_copies > MIN_SHARE_NAMED * n:
         are = "row is an exact copy" if n_copies == 1 else "rows are exact copies"

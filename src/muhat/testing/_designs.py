@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, slices
+from muhat._labels import distinct_labels
 from muhat._validation import as_frame
 from muhat.errors import MuhatError
 
@@ -65,8 +66,8 @@ def encode(what: str, values: Any, n: int | None = None) -> Codes:
         got = f"{missing.size} missing (first: row {missing[0]})"
         advice = "drop these rows, or give them a label of their own"
         raise MuhatError(WHO, f"{what} must have a label for each row", got, advice)
-    names, codes = _distinct(labels)
-    return Codes(names, codes, None if title is None else str(title))
+    distinct, codes = distinct_labels(labels)
+    return Codes(tuple(distinct.tolist()), codes, None if title is None else str(title))
 
 
 def _as_objects(values: Any) -> Array:
@@ -79,19 +80,6 @@ def _as_objects(values: Any) -> Array:
     labels = np.empty(len(items), dtype=object)
     labels[:] = items
     return labels
-
-
-def _distinct(labels: Array) -> tuple[tuple[Any, ...], Array]:
-    """Return the distinct labels, sorted, and the place of each label among them."""
-    try:
-        names, codes = np.unique(labels, return_inverse=True)
-        return tuple(names.tolist()), codes
-    except TypeError:  # numbers and text cannot be sorted: by type, then as text
-        places: dict[Any, int] = {}
-        ordered = sorted(set(labels.tolist()), key=lambda each: (type(each).__name__, str(each)))
-        for place, name in enumerate(ordered):
-            places[name] = place
-        return tuple(ordered), np.array([places[each] for each in labels.tolist()])
 
 
 def _check_categories(what: str, values: Any) -> None:

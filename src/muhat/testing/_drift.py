@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._bases import BaseEstimator
-from muhat._messages import p_text, rows_text, sample_size, shift_text
+from muhat._messages import sample_size
+from muhat._random_states import checked_seed
 from muhat._reportable import Reportable
 from muhat._summary import (
     BAD,
@@ -26,7 +27,8 @@ from muhat._summary import (
     Summary,
 )
 from muhat._text import count
-from muhat._validation import checked_sample, checked_seed, positive, whole_number
+from muhat._validation import checked_sample, positive, whole_number
+from muhat._wording import p_text, rows_text, shift_text
 from muhat.data import DataSet
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import Nystrom

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from muhat._messages import p_text, p_value_text, rows_text, shift_text
 from muhat._summary import FOUND, NEUTRAL, Summary
+from muhat._wording import p_text, p_value_text, rows_text, shift_text
 from muhat.testing._group_columns import GroupFeature
 from muhat.testing._results import LEVEL, Result
 from muhat.testing._wording import shift_words

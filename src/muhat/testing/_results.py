@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import is_at_floor, option, p_value_text, rows_text, shift_text
+from muhat._messages import option
 from muhat._reportable import Reportable
 from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
 from muhat._text import listed
 from muhat._validation import as_frame, as_points
+from muhat._wording import is_at_floor, p_value_text, rows_text, shift_text
 from muhat.data import ColumnMoments, DataSet
 from muhat.embedding import Element
 from muhat.errors import MuhatError

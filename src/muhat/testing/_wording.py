@@ -9,9 +9,9 @@ from math import floor, hypot, inf, isclose, log, log10
 
 import numpy as np
 
-from muhat._messages import LARGE_SHIFT
+from muhat._wording import LARGE_SHIFT
 from muhat.data import ColumnMoments
-from muhat.data._formats import INDICATOR
+from muhat.data._selection import INDICATOR
 from muhat.testing._marginals import FeatureDifference
 
 MIN_STANDARD_ERRORS = 2
