@@ -144,7 +144,7 @@ def test_files_of_the_same_name_are_told_apart_by_their_folders():
     drifted = json.loads(succeeded("drift", "o.csv", *files, "--json").stdout)
     assert [each["name"] for each in drifted["batches"]] == ["jan/data.csv", "feb/data.csv"]
     predicted = succeeded("predict", *files, "--target", "y").stdout
-    assert "feb/data is distributed differently from jan/data" in predicted
+    assert "are distributed differently in feb/data than in jan/data (" in predicted
 
 
 def test_a_column_to_leave_out_need_not_be_in_every_file():
@@ -177,8 +177,8 @@ def test_applying_a_model_to_rows_unlike_its_own_is_warned_of(fitted):
     succeeded(*fitted, "--save", "m.muhat")
     FRAME.assign(b=FRAME["b"] + 5).to_csv("far.csv", index=False)
     FRAME.sample(frac=0.5, random_state=0).to_csv("near.csv", index=False)
-    warning = "warning: far.csv is distributed differently from "
-    warning += "the rows that the model was fitted to (p ≤ 0.001): b. "
+    warning = "warning: The columns are distributed differently in far.csv than in "
+    warning += "the rows that the model was fitted to (p ≤ 0.001), most of all b. "
     assert warning in succeeded("apply", "m.muhat", "far.csv").stderr
     assert warning in succeeded("apply", "m.muhat", "far.csv", "--out", "f.csv").stderr
     assert "differently" not in succeeded("apply", "m.muhat", "near.csv").stderr

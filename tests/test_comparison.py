@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 import reference
 from catalogue import SAMPLES, SEED
 from muhat import KernelMean, StackedMean
+from muhat._wording import gain_parts
 from muhat.comparison import Comparison
 from muhat.comparison import compare as compare_as_it_is
 from muhat.datasets import standardized, wine
@@ -78,7 +79,7 @@ def test_the_default_is_what_kernel_mean_takes(sample, comparison):
     assert comparison.default.score == pytest.approx(
         plain.choice_.score, rel=SAME
     )  # scored as all others are
-    assert f"takes f-kmse with {comparison.default.setting}" in comparison.default_verdict()
+    assert f"chooses f-kmse with {comparison.default.setting}" in comparison.default_verdict()
     np.testing.assert_allclose(comparison.eigenvalues, mu.eigenvalues_, atol=SAME)
 
 
@@ -86,9 +87,8 @@ def test_the_default_keeps_the_plain_average_of_yes_and_no():
     X = (np.random.default_rng(SEED).random((50, 1)) < 0.15).astype(float)
     comparison = compare(X, kernel=Gaussian(1.0))
     assert comparison.default.name == "kme"
-    assert (
-        comparison.default_verdict() == "KernelMean(), the default, keeps the plain average here."
-    )
+    keeps = "KernelMean() with its defaults keeps the plain average here."
+    assert comparison.default_verdict() == keeps
     assert comparison.best.improvement > 0
     assert (
         not comparison.helps
@@ -287,8 +287,9 @@ def test_the_verdict_names_the_winner_and_its_gain(comparison):
     assert best.score == min(row.score for row in comparison.rows)
     tried = sum(len(row.grid) for row in comparison.rows)
     assert comparison.verdict().startswith(
-        f"Shrinkage does not detectably improve the kernel mean of these {comparison.n} rows "
-        f"(best of {tried} tried: {best.gain_text} %, "
+        "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
+        f"these {comparison.n} rows (best of {tried} candidates: {best.gain_text.split()[0]} % "
+        "lower, standard error "
     )
 
 
@@ -299,16 +300,18 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     clear = compare(few, kernel=Gaussian(1.0), filters=["s-kmse", "f-kmse", "nu-method"])
     assert clear.helps
     tried = sum(len(row.grid) for row in clear.rows)
+    gain, _, error = clear.best.gain_text.partition(" ± ")
     assert clear.verdict().startswith(
-        f"Shrinkage helps: {clear.best.label} lowers the estimated risk of the kernel mean "
-        "of these 30 rows by "
-        f"{clear.best.gain_text} % (± one standard error; best of {tried} tried)."
+        f"Shrinkage helps: {clear.best.label} lowers the expected squared error of the kernel "
+        f"mean of these 30 rows by {gain} % (standard error {error} %; "
+        f"significant after correction for the {tried} candidates)."
     )
     unclear = replace(clear, threshold=clear.best.improvement / clear.best.standard_error + 1)
     assert not unclear.helps
     assert unclear.verdict().startswith(
-        "Shrinkage does not detectably improve the kernel mean of these 30 rows "
-        f"(best of {tried} tried: {clear.best.gain_text} %, within chance)."
+        "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
+        f"these 30 rows (best of {tried} candidates: {gain} % lower, standard error {error} %, "
+        "within chance)."
     )
     biased = replace(clear, extra_bias=np.inf)
     assert "%, not enough to be sure once its bias is counted)." in biased.verdict()
@@ -320,7 +323,7 @@ def test_two_rows_are_too_few_for_a_verdict():
         two.verdict() == "2 rows are too few to tell whether shrinkage improves their kernel mean."
     )
     assert two.stacked_verdict() == (
-        "Stacked mean: too few rows to tell whether it is better than the plain average."
+        "Too few rows to tell whether the stacked mean is better than the plain average."
     )
 
 
@@ -362,9 +365,10 @@ def test_the_verdict_says_when_the_choice_is_at_the_edge(sample):
 def test_the_verdict_says_when_no_difference_can_be_told(sample):
     slight = compare(sample, filters=["s-kmse"], selection=Fixed(1e-4))
     assert 0 < slight.best.improvement < slight.best.standard_error
+    gain, error = gain_parts(slight.best.improvement, slight.best.standard_error)
     assert slight.verdict().startswith(
-        "Shrinkage does not detectably improve the kernel mean of these 40 rows "
-        f"(s-kmse (λ = 0.0001): {slight.best.gain_text} %, within chance)."
+        "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
+        f"these 40 rows (s-kmse (λ = 0.0001): {gain}, {error}, within chance)."
     )
 
 

@@ -85,9 +85,9 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
         np.median(np.abs(MODEL.loo_residuals_)),
         np.sqrt(np.mean(MODEL.loo_residuals_**2)),
     )
-    fit = f"R² {MODEL.loo_score_:.2f} on rows left out, "
-    fit += f"typical error {typical:.2g} (RMSE {rmse:.2g})."
-    assert f"\ny is predicted from a and b: {fit}\n" in result.stdout
+    fit = f"R² {MODEL.loo_score_:.2f} on rows left out "
+    fit += f"(60 rows; median absolute error {typical:.2g}, RMSE {rmse:.2g})."
+    assert f"\ny is predicted from a and b with {fit}\n" in result.stdout
     assert (
         f" filter, {'t' if isinstance(MODEL.filter_, Iteration) else 'λ'} = "
         in result.stdout.split(fit)[1]
@@ -186,15 +186,16 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
     found = json.loads(
         run("train.csv", "far.csv", "--target", "y", "--json", "--report", "page.html").stdout
     )
-    assert found["verdict"].startswith(
-        "On far it does far worse than on left-out training rows: R² −"
-    )
+    rows = f"far ({len(elsewhere())} rows)"
+    worse = f"The model for y does far worse on {rows} than on left-out training rows: R² −"
+    assert found["verdict"].startswith(worse)
     inside = "% of values are inside the 90 % intervals."
-    shift = "far is distributed differently from train (p ≤ 0.001): a."
+    shift = "The columns of x are distributed differently in far than in train (p ≤ 0.001), "
+    shift += "most of all a."
     assert f"{inside} {shift}" in found["verdict"]
     assert (found["r2"], found["coverage"]) < (0, 0.5)
     page = (folder / "page.html").read_text(encoding="utf-8")
-    assert "On far it does far worse" in page
+    assert "The model for y does far worse on far (" in page
     assert "R² on far" in page
     assert "R² on rows left out" in page
     assert "y: predictions of far against the truth" in page
@@ -214,7 +215,8 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
 def test_new_rows_without_the_target_are_tested_for_drift(folder):
     elsewhere().drop(columns="y").to_csv("far.csv", index=False)
     result = run("train.csv", "far.csv", "--target", "y")
-    shift = "far is distributed differently from train (p ≤ 0.001): a."
+    shift = "The columns of x are distributed differently in far than in train (p ≤ 0.001), "
+    shift += "most of all a."
     assert f"{shift} Predictions there are extrapolation." in " ".join(result.stdout.split())
 
 
@@ -258,12 +260,15 @@ def test_features_that_do_not_help_are_said_not_to(folder):
     found = json.loads(run("noise.csv", "--target", "y", "--json", "--report", "page.html").stdout)
     score = f"{found['loo_r2']:.2f}".replace("-", "−")
     assert found["loo_r2"] < 0
-    assert found["verdict"] == f"x1 and x2 do not help to predict y (R² {score} on rows left out)."
+    assert found["verdict"] == (
+        f"y cannot be predicted from x1 and x2 here (80 rows; R² {score} on rows left out: "
+        "no better than the mean)."
+    )
     assert found["verdict"] in (folder / "page.html").read_text(encoding="utf-8")
     fit = LeftOutFit(0.031, 0.04, np.ones(3))
-    assert (
-        fit.sentence("y", ["x"])
-        == "x does not clearly help to predict y (R² 0.03 ± 0.04 on rows left out)."
+    assert fit.sentence("y", ["x"]) == (
+        "It is not clear whether y can be predicted from x "
+        "(3 rows; R² 0.03 on rows left out, standard error 0.04)."
     )
 
 

@@ -254,8 +254,8 @@ def test_a_conditional_mean_says_how_well_it_predicts():
     page = model.to_html(data={"patients": X}, settings={"y": "outcome"})
     said = check_page(page).says()
     for words in (
-        f"outcome is predicted from column 0 and column 1: R² {r2_text(model.loo_score_)} on "
-        "rows left out, ",
+        f"outcome is predicted from column 0 and column 1 with R² {r2_text(model.loo_score_)} on "
+        "rows left out (40 rows; ",
         "outcome: the range of what is likely",
         "Bandwidths",
         "patients: 40 rows",

@@ -6,6 +6,7 @@ from math import floor, isfinite, log10
 __all__ = [
     "LARGE_SHIFT",
     "TINY_PERCENT",
+    "gain_parts",
     "gain_text",
     "is_at_floor",
     "listed_names",
@@ -90,6 +91,22 @@ def gain_text(gain: float | None, error: float | None) -> str:
     if float(text) == 0:  # neither "−0.00" nor more digits than the error has
         text = text.removeprefix("-")
     return f"{text} ± {error:.{decimals}f}".replace("-", "−")
+
+
+def gain_parts(gain: float, error: float | None) -> tuple[str, str]:
+    """Return how far an error is lowered, and the standard error of that, for a sentence.
+
+    Examples
+    --------
+    >>> gain_parts(1.731, 0.402)
+    ('1.73 % lower', 'standard error 0.40 %')
+    >>> gain_parts(-3.26, 12.4), gain_parts(2.5, None)
+    (('3 % higher', 'standard error 12 %'), ('2.5 % lower', ''))
+    """
+    size, _, spread = gain_text(gain, error).partition(" ± ")
+    side = "higher" if size.startswith("−") else "lower"
+    standard_error = f"standard error {spread} %" if spread else ""
+    return f"{size.removeprefix('−')} % {side}", standard_error
 
 
 def setting_text(symbol: str, parameter: float) -> str:

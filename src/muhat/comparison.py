@@ -20,7 +20,7 @@ from muhat._parts import Parts, as_filters, without_harm
 from muhat._reportable import Reportable
 from muhat._summary import GOOD, NEUTRAL, HtmlReprMixin, Summary
 from muhat._validation import as_frame, checked_masses, checked_sample
-from muhat._wording import gain_text, setting_text
+from muhat._wording import gain_parts, gain_text, setting_text
 from muhat.data import ArraySource, ColumnMoments, SampleBatch, Source, TransformedSource, as_source
 from muhat.errors import MuhatError
 from muhat.filters import AUTO, FILTERS, KME, Shrinker, name_of
@@ -477,9 +477,11 @@ class Comparison(Reportable, HtmlReprMixin):
         if default is None or default.improvement is None:
             return ""
         if default.strength == 0:
-            return "KernelMean(), the default, keeps the plain average here."
-        taken = f"{default.name} with {default.setting} (estimated gain {default.gain_text} %)"
-        return f"KernelMean(), the default, takes {taken}."
+            return "KernelMean() with its defaults keeps the plain average here."
+        lower, error = gain_parts(default.improvement, default.standard_error)
+        gain = ", ".join(filter(None, [f"expected squared error {lower}", error]))
+        chosen = f"{default.name} with {default.setting}"
+        return f"KernelMean() with its defaults chooses {chosen} ({gain})."
 
     @property
     def helps(self) -> bool:
@@ -532,22 +534,24 @@ class Comparison(Reportable, HtmlReprMixin):
             return (
                 f"Shrinkage helps: the mean of {on} cannot be told from zero, and {best}, "
                 "which shrinks it to zero, "
-                "is estimated to save all of the plain average's risk."
+                "is estimated to save all of the plain average's expected squared error."
             )
-        gain = f"{best.gain_text} %"
+        lower, error = gain_parts(best.improvement, best.standard_error)
+        gain = ", ".join(filter(None, [lower, error]))
         many = f"{best}{among}"
+        corrected = ""
         if n_candidates > 2:  # KME is one
-            many = f"best of {n_candidates:,} tried{among}"
+            many = f"best of {n_candidates:,} candidates{among}"
+            corrected = f" after correction for the {n_candidates:,} candidates{among}"
         edge = _edge_sentence(best)
+        what = f"the expected squared error of the kernel mean of {on}"
         if self.helps:
-            found = f"{best.label} lowers the estimated risk of the kernel mean of {on} by {gain}"
-            return f"Shrinkage helps: {found} (± one standard error; {many}).{edge}"
+            by = lower.removesuffix(" lower")
+            sure = "; ".join(filter(None, [error, f"significant{corrected}"]))
+            return f"Shrinkage helps: {best.label} lowers {what} by {by} ({sure}).{edge}"
         is_chance = best.improvement <= self.threshold * (best.standard_error or 0.0)
         sure = "within chance" if is_chance else "not enough to be sure once its bias is counted"
-        return (
-            f"Shrinkage does not detectably improve the kernel mean of {on} ({many}: {gain}, "
-            f"{sure}).{edge}"
-        )
+        return f"Shrinkage does not detectably lower {what} ({many}: {gain}, {sure}).{edge}"
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean beside the filters; empty without one."""

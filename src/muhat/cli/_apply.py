@@ -203,7 +203,8 @@ class _AppliedModel:
         with warnings.catch_warnings(action="ignore"):
             shift = CovariateShift.from_rows(self.training, self.seen.rows, names)
         if shift is not None and shift.is_found:
-            sentence = shift.sentence("the rows that the model was fitted to", file)
+            fitted = "the rows that the model was fitted to"
+            sentence = shift.sentence(fitted, file, "columns")  # not every model has x and y
             extrapolates = "What it says there is extrapolation."
             warnings.warn(f"{sentence} {extrapolates}", UserWarning, stacklevel=2)
 

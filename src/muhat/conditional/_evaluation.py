@@ -11,7 +11,7 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._frames import ColumnFrame
 from muhat._text import listed
-from muhat._wording import p_value_text
+from muhat._wording import p_value_text, rows_text
 from muhat.data import ReservoirSample, SampleBatch
 from muhat.embedding import Embedding
 from muhat.kernels import Precomputed
@@ -119,17 +119,18 @@ class LeftOutFit:
     def sentence(self, target: str, columns: Sequence[str]) -> str:
         """Return one sentence: how well the target is predicted from the columns, if at all."""
         named = listed_columns(columns)
-        r2 = f"R² {r2_text(self.r2)}"
+        r2 = f"R² {r2_text(self.r2)} on rows left out"
+        rows = rows_text(len(self.residuals))
         if self.helps:
-            typical = float(np.median(np.abs(self.residuals)))
+            median = float(np.median(np.abs(self.residuals)))
             rmse = float(np.sqrt(np.mean(self.residuals**2)))
-            found = f"{r2} on rows left out, typical error {typical:.2g} (RMSE {rmse:.2g})"
-            return f"{target} is predicted from {named}: {found}."
-        do = "does" if len(source_columns(columns)) == 1 else "do"
+            errors = f"median absolute error {median:.2g}, RMSE {rmse:.2g}"
+            return f"{target} is predicted from {named} with {r2} ({rows}; {errors})."
         if self.r2 <= 0:
-            return f"{named} {do} not help to predict {target} ({r2} on rows left out)."
-        found = f"{r2} ± {self.standard_error:.2g} on rows left out"
-        return f"{named} {do} not clearly help to predict {target} ({found})."
+            found = f"({rows}; {r2}: no better than the mean)"
+            return f"{target} cannot be predicted from {named} here {found}."
+        found = f"({rows}; {r2}, standard error {self.standard_error:.2g})"
+        return f"It is not clear whether {target} can be predicted from {named} {found}."
 
 
 def listed_columns(columns: Sequence[str]) -> str:
@@ -202,13 +203,13 @@ class CovariateShift:
         """Whether the rows are distributed differently."""
         return self.p_value <= SHIFT_LEVEL
 
-    def sentence(self, train: str, new: str) -> str:
+    def sentence(self, train: str, new: str, columns: str = "columns of x") -> str:
         """Return one sentence on a difference that was found."""
-        named = ", ".join(self.columns[:MAX_NAMED_COLUMNS]) + ", …" * (
-            len(self.columns) > MAX_NAMED_COLUMNS
-        )
-        found = f"{new} is distributed differently from {train} ({self.p_text})"
-        return f"{found}: {named}." if named else f"{found}."
+        found = f"The {columns} are distributed differently in {new} than in {train}"
+        if not self.columns:
+            return f"{found} ({self.p_text})."
+        named = listed(self.columns, MAX_NAMED_COLUMNS, "more columns")
+        return f"{found} ({self.p_text}), most of all {named}."
 
 
 @dataclass(frozen=True)
@@ -285,10 +286,13 @@ class Evaluation:
             return "worse"
         return "as well"
 
-    def sentence(self, new: str) -> str:
+    def sentence(self, target: str, new: str) -> str:
         """Return one sentence: how well new rows are predicted, beside left-out training rows."""
-        than = "as" if self.standing == "as well" else "than"
-        start = f"On {new} it does {self.standing} {than} on left-out training rows: "
+        does, than = self.standing, "than"
+        if does == "as well":
+            does, than = "about as well", "as"
+        rows = f"{new} ({rows_text(len(self.errors))})"
+        start = f"The model for {target} does {does} on {rows} {than} on left-out training rows: "
         r2 = "" if self.r2 is None else f"R² {_signed(self.r2)} against {_signed(self.loo_r2)}, "
         found = f"{r2}RMSE {self.rmse:.3g} against {self.loo_rmse:.3g}"
         percent, asked = f"{100 * self.coverage:.0f} %", f"{100 * self.confidence:g} %"

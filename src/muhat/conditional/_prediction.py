@@ -260,7 +260,7 @@ class PredictionResult(Reportable):
     def _score_sentence(self) -> str:
         """Return how well rows are predicted: new ones if their y is known, else left-out ones."""
         if self.evaluation is not None:
-            return self.evaluation.sentence(self.name)
+            return self.evaluation.sentence(self.target, self.name)
         fit = LeftOutFit.from_model(self.model)
         known = fit.sentence(self.target, self.columns)
         if self.new_rows is None:

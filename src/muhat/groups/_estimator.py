@@ -278,14 +278,15 @@ default='auto'
         T = len(self.groups_)
         if self.gain_ is None or self.gain_error_ is None:
             return f"Means of {T} groups: too few groups or rows to estimate the gain."
-        numbers = f"{100 * self.gain_:.0f} ± {100 * self.gain_error_:.0f} %"
+        size = f"{100 * abs(self.gain_):.0f} %"
+        error = f"standard error {100 * self.gain_error_:.0f} %"
+        start = f"Estimating the means of {T} groups together"
+        what, than = "their expected squared error", "compared with plain averages"
         if abs(self.gain_) <= 2 * self.gain_error_:
-            return (
-                f"Means of {T} groups: no detectable difference from the plain means ({numbers})."
-            )
-        compared = "lower" if self.gain_ > 0 else "higher"
-        numbers = numbers.removeprefix("-")
-        return f"Means of {T} groups: squared error {compared} than the plain means' by {numbers}."
+            side = "lower" if self.gain_ > 0 else "higher"
+            return f"{start} does not detectably lower {what} {than} ({size} {side}, {error})."
+        changes = "lowers" if self.gain_ > 0 else "raises"
+        return f"{start} {changes} {what} by {size} ({error}) {than}."
 
     def _keep_results(self, rows: LabelledRows) -> None:
         """Set the fitted attributes."""

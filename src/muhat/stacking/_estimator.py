@@ -25,7 +25,7 @@ from muhat._validation import (
     is_dask,
     whole_number,
 )
-from muhat._wording import gain_text
+from muhat._wording import gain_parts, gain_text
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Precomputed
@@ -236,15 +236,16 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         """Return a sentence on its gain and that of the best filter, in percent of KME's risk."""
         gain, error = 100 * self.gain_, 100 * self.gain_error_
         if not np.isfinite(error):
-            return "Stacked mean: too few rows to tell whether it is better than the plain average."
-        numbers = f"{gain_text(gain, error)} %"
+            return "Too few rows to tell whether the stacked mean is better than the plain average."
+        change, spread = gain_parts(gain, error)
+        numbers = ", ".join(filter(None, [change, spread]))
+        what = "the expected squared error compared with the plain average"
         if not abs(gain) > CLEAR_GAIN_ERRORS * error:
-            return f"Stacked mean: no detectable difference from the plain average ({numbers})."
+            return f"The stacked mean does not detectably lower {what} ({numbers})."
         if gain < 0:
-            return f"Stacked mean: worse than the plain average ({numbers})."
-        compared = "more than" if gain > best else "no more than"
-        found = f"risk lower than the plain average's by {numbers}"
-        return f"Stacked mean: {found}, {compared} with the best filter."
+            return f"The stacked mean raises {what} ({numbers})."
+        single = f"the best single filter: {gain_text(best, None)} %"
+        return f"The stacked mean lowers {what} ({numbers}; {single})."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the gain and its standard error in percent of KME's risk, and the weights."""
