@@ -64,7 +64,7 @@ def test_a_p_value_is_that_of_the_test_of_batch_against_reference():
     shift = result.features[0].shift
     expected = (
         "Drift detected in today (30 rows, p ≤ 0.000125). "
-        f"Largest change: b, {shift:.2g} standard deviations higher than in the reference."
+        f"Largest change: mean of b, {shift:.2g} standard deviations higher than in the reference."
     )
     assert result.verdict() == expected
     assert json.loads(json.dumps(result.to_dict()))["verdict"] == expected
@@ -94,7 +94,7 @@ def test_drift_is_found_and_remembered():
     assert all(each.test is None for each in detector.history_)
     assert detector.spent_ == pytest.approx(5 * 0.05 / 200)
     assert detector.verdict().startswith(
-        "2 of 5 batches have drifted: batch 4, batch 5. (The chance of any false"
+        "Drift detected in 2 of 5 batches: batch 4, batch 5. (While nothing has drifted, the "
     )
     display = DriftDisplay.from_detector(detector).plot()
     assert [text.get_text() for text in display.ax_.get_xticklabels()] == [
@@ -184,7 +184,7 @@ def test_blocks_keep_rows_together_and_are_called_approximate():
     assert not result.is_exact
     assert result.test.rows_together % 5 == 0
     assert "approximate" in result.verdict()
-    assert detector.verdict().endswith("is at most about 5 %.)")
+    assert " is at most about 5 %, over all batches tested" in detector.verdict()
 
 
 REFUSED = {
@@ -262,9 +262,9 @@ def test_a_batch_of_too_few_rows_to_reach_its_level_says_so():
     few, more = detector.update(made(3, 50.0)), detector.update(made(8, 50.0))
     assert few.p_value > few.level
     assert not few.is_reachable
-    assert (
-        few.verdict()
-        == "batch 1 has too few rows to raise an alarm (3 rows, p = 0.00056, alarm at 0.00025)."
+    assert few.verdict() == (
+        "batch 1 has too few rows to raise an alarm "
+        "(3 rows, p = 0.00056; an alarm needs p ≤ 0.00025)."
     )
     assert more.is_reachable
     assert more.is_alarm
@@ -274,21 +274,30 @@ def test_a_detector_without_alarms_says_which_batch_was_closest():
     detector = DriftDetector(n_history=3).fit(made(60))
     assert detector.verdict() == "No batch has been tested yet."
     first = detector.update(made(40), "before.csv")
+    alone = detector.verdict()
     second = detector.update(made(40, 0.3), "after.csv")
     closest = min(first, second, key=lambda each: each.p_value)
-    found = f"Closest: {closest.name}, p = {closest.p_value:.2g} (alarm at 0.00025)."
-    assert detector.verdict() == f"No alarm in 2 batches. {found}"
-    assert first.verdict() == (
-        f"No drift detected in before.csv (40 rows, p = {first.p_value:.2g}, alarm at 0.00025)."
+    p = f"p = {closest.p_value:.2g} (an alarm needs p ≤ 0.00025)"
+    found = f"Closest to an alarm: {closest.name}, {p}."
+    assert detector.verdict() == f"No drift detected in any of 2 batches. {found}"
+    assert (
+        first.verdict()
+        == alone
+        == (
+            f"No drift detected in before.csv (40 rows, p = {first.p_value:.2g}; "
+            "an alarm needs p ≤ 0.00025)."
+        )
     )
     detector.update(made(1), "tiny1.csv")
     assert detector.verdict() == (
-        f"No alarm in 3 batches. {found} tiny1.csv has too few rows to raise an alarm."
+        f"No drift detected in any of 3 batches. {found} "
+        "tiny1.csv has too few rows to raise an alarm."
     )
     detector.update(made(1), "tiny2.csv")
     assert detector.verdict() == (
-        "No alarm in 4 batches. Closest of the last 3: after.csv, "
-        f"p = {second.p_value:.2g} (alarm at 0.00025). "
+        "No drift detected in any of 4 batches. "
+        "Closest to an alarm, of the last 3 batches: after.csv, "
+        f"p = {second.p_value:.2g} (an alarm needs p ≤ 0.00025). "
         "tiny1.csv, tiny2.csv have too few rows to raise an alarm."
     )
 
@@ -325,10 +334,10 @@ def test_new_files_get_a_table_a_verdict_and_a_time_line(files):
     )
     assert lines[-1] == "Figure: drift.svg"
     assert lines[-2].startswith(
-        "1 of 3 batches has drifted: week3.parquet. (The chance of any false alarm"
+        "Drift detected in 1 of 3 batches: week3.parquet. (While nothing has drifted, the chance"
     )
     assert lines[-3].startswith(
-        "Drift detected in week3.parquet (30 rows, p ≤ 0.000125). Largest change: b, "
+        "Drift detected in week3.parquet (30 rows, p ≤ 0.000125). Largest change: mean of b, "
     )
     assert all(len(line) <= 80 for line in lines[1:-3])
     as_json = json.loads(run(*options, "--json").stdout)
@@ -482,5 +491,5 @@ def test_a_small_p_without_an_alarm_points_to_the_horizon(tmp_path, monkeypatch)
         "where fewer are planned, say so before testing: "
         "--horizon NUMBER."
     )
-    assert printed[-1].startswith("No alarm in 1 batch. Closest: after.csv, p = ")
+    assert printed[-1].startswith("No drift detected in after.csv (60 rows, p = ")
     assert "--horizon" not in run("reference.csv", "after.csv", "--horizon", 1).stdout

@@ -249,9 +249,10 @@ def test_the_odd_groups_are_found_and_named(gram):
     assert [each.p_value <= 0.05 for each in result.features] == [True, False, False]
     verdict = result.verdict()
     assert verdict.startswith(
-        "1 of 8 groups by shop differs from the rest: shop 3 (200 rows, p ≤ 0.005)."
+        "Of 8 groups by shop (200 rows in all), 1 was found to differ from the rest: "
+        "shop 3 (p ≤ 0.005, corrected for 8 groups)."
     )
-    assert "Largest difference: price, 2." in verdict
+    assert "Largest difference: price, whose mean is 2." in verdict
     assert "higher in shop 3 than in the rest." in verdict
     assert "shop 3" in result._repr_html_()
     assert result.to_dict()["groups"][0]["group"] == "shop 3"

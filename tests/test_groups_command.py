@@ -40,7 +40,9 @@ def test_groups_of_a_column_get_a_table_and_a_verdict(shops):
     expected = GroupTest(n_permutations=99).test(shops.drop(columns="day"), "shop")
     assert result.stdout.startswith("sales: 80 rows, 2 columns, 4 groups\n")
     assert result.stdout.splitlines()[-1] == expected.verdict()
-    assert expected.verdict().startswith("1 of 4 groups by shop differs from the rest: south (80")
+    assert expected.verdict().startswith(
+        "Of 4 groups by shop (80 rows in all), 1 was found to differ from the rest: south ("
+    )
     assert all(len(line) <= 80 for line in result.stdout.splitlines()[:-1])
 
 
@@ -59,7 +61,8 @@ def test_a_file_for_each_group_and_the_exit_code_of_a_difference():
     files = ["north.csv", "south.csv", "east.csv"]
     result = run(*files, "--fail-below", 0.05, *FEW)
     assert result.exit_code == FOUND
-    assert "1 of 3 groups differs from the rest: south (60 rows, p ≤ 0.01)." in result.stdout
+    found = "Of 3 groups (60 rows in all), 1 was found to differ from the rest: south (p ≤ 0.01, "
+    assert found in result.stdout
     assert run("north.csv", "east.csv", "--fail-below", 0.01, *FEW).exit_code == 0
 
 

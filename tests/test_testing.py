@@ -421,8 +421,8 @@ def test_a_difference_and_a_dependence_are_found():
     assert result.features[0].p_value == 1 / 200
     assert result.features[0].share > result.features[1].share
     assert result.verdict() == (
-        "The samples differ (60 and 50 rows, p ≤ 0.005). "
-        "Largest difference: column 1, wider in Y (SD 0.89 in X, 3.1 in Y)."
+        "The samples of 60 and 50 rows differ (p ≤ 0.005). "
+        "Largest difference: column 1 varies more in Y (SD 3.1) than in X (SD 0.89)."
     )
     assert result.verdict(level=0.001) == (
         "199 permutations are too few to test at level 0.001: p cannot be below 0.005."
@@ -433,9 +433,7 @@ def test_a_difference_and_a_dependence_are_found():
     x, y = (f(angle)[:, None] + 0.1 * random.normal(size=(80, 1)) for f in (np.cos, np.sin))
     found = IndependenceTest(n_permutations=199, random_state=0).test(x, y)
     assert found.p_value == 1 / 200
-    assert found.verdict().startswith(
-        "x and y are dependent (80 rows, p ≤ 0.005; kernel correlation "
-    )
+    assert found.verdict().startswith("x and y are dependent (80 rows, p ≤ 0.005). ")
     assert 0 < found.correlation < IndependenceTest(**QUICK).test(x, x).correlation
     assert repr(found).startswith("IndependenceResult(p ≤ 0.005")
 
@@ -826,22 +824,22 @@ def test_a_verdict_says_whether_a_column_is_wider_shifted_or_of_another_shape():
         return found.partition("). Largest difference: ")[2]
 
     small, large = f"{normal.std(ddof=1):.2f}", f"{wide.std(ddof=1):.1f}"
-    spread = f"(SD {small} in var_b, {large} in var_a)."
-    assert where(normal, wide) == f"column 0, wider in var_a {spread}"
-    assert where(normal, wide, bins=20) == f"column 0, wider in var_a {spread}"
-    assert (
-        where(wide, normal) == f"column 0, wider in var_b (SD {large} in var_b, {small} in var_a)."
-    )
+    spread = f"varies more in var_a (SD {large}) than in var_b (SD {small})."
+    assert where(normal, wide) == f"column 0 {spread}"
+    assert where(normal, wide, bins=20) == f"column 0 {spread}"
+    turned = f"varies more in var_b (SD {large}) than in var_a (SD {small})."
+    assert where(wide, normal) == f"column 0 {turned}"
     two = (
         np.repeat([-1.0, 1.0], 100)[:, None] + 0.1 * normal
     )  # mean 0 and variance 1, with two modes
     assert (
         where(normal - normal.mean(), two - two.mean())
-        == "column 0, in shape more than in mean or spread."
+        == "shape of the distribution of column 0, more than its mean or spread."
     )
     assert where(normal, normal + 1).endswith(" standard deviations higher in var_a.")
     both = where(normal, wide + 1)  # the spread differs more than the mean
-    assert both.endswith(f" standard deviations higher in var_a and wider in var_a {spread}")
+    assert both.startswith("mean of column 0, ")
+    assert both.endswith(f" standard deviations higher in var_a; it also {spread}")
     assert where(normal, 1.5 * normal + 2).endswith(" standard deviations higher in var_a.")
 
 
@@ -850,14 +848,19 @@ def test_columns_of_zeros_and_ones_are_told_in_shares():
         pd.DataFrame({"region = north": np.arange(100) < many}).astype(float) for many in (21, 47)
     )
     found = TwoSampleTest(n_permutations=199).test(X, Y, names=("ca", "cb"))
-    sentence = "The samples differ (100 and 100 rows, p ≤ 0.005). Largest difference: "
-    assert found.verdict() == sentence + "region = north, 47 % of cb and 21 % of ca."
+    assert found.verdict() == (
+        "ca (100 rows) and cb (100 rows) differ (p ≤ 0.005). "
+        "Largest difference: region = north, 47 % of cb and 21 % of ca."
+    )
     assert found.features[0].means == pytest.approx((0.21, 0.47), abs=1e-12)
     assert found.features[0].is_indicator
     smokers = TwoSampleTest(n_permutations=199).test(
         *(each.set_axis(["smoker"], axis=1) for each in (X, Y))
     )
-    assert smokers.verdict() == sentence + "smoker = 1, 47 % of Y and 21 % of X."
+    assert smokers.verdict() == (
+        "The samples of 100 and 100 rows differ (p ≤ 0.005). "
+        "Largest difference: smoker = 1, 47 % of Y and 21 % of X."
+    )
     X.iloc[0] = 0.5
     assert not TwoSampleTest(n_permutations=19).test(X, Y).features[0].is_indicator
 
@@ -888,7 +891,7 @@ def test_samples_too_small_to_reach_the_level_say_so():
     assert (
         verdict(*rows, n_permutations=999, early_stopping=5)
         .verdict(0.01)
-        .startswith("No difference detected (")
+        .startswith("No difference between the samples of 40 and 40 rows detected (")
     )
     assert "too few" not in verdict(*rows[:, :30], n_permutations=19).verdict()
     three = IndependenceTest().test(rows[0, :3], rows[1, :3])

@@ -81,12 +81,10 @@ def test_one_file_is_divided_by_a_column_of_words_or_numbers(file):
     assert word["p_value"] == year["p_value"] == 0.01
     assert word["features"][0]["name"] == "v"
     assert word["verdict"].startswith(
-        "The samples differ (40 and 30 rows, p ≤ 0.01). Largest difference: v, "
+        "old (40 rows) and new (30 rows) differ (p ≤ 0.01). Largest difference: mean of v, "
     )
-    assert (
-        " standard deviations higher in new and wider in new (SD 1.1 in old, 4.1 in new)."
-        in word["verdict"]
-    )
+    spread = "it also varies more in new (SD 4.1) than in old (SD 1.1)."
+    assert f" standard deviations higher in new; {spread}" in word["verdict"]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +154,7 @@ def test_independence_of_columns(files):
     )
     assert f"\n{expected.verdict()}\n" in printed.stdout
     assert expected.verdict().startswith(
-        "(u, v) and z are dependent (40 rows, p ≤ 0.01; kernel correlation 0.34, on "
+        "u and v, taken together, and z are dependent (40 rows, p ≤ 0.01); this does not say "
     )
     assert as_json["p_value"] == expected.p_value <= 0.05
     assert (as_json["x"], as_json["y"], as_json["n"]) == (["u", "v"], ["z"], 40)

@@ -95,10 +95,8 @@ def test_the_spread_of_a_shift_where_samples_have_none():
     assert half.features[0].shift == pytest.approx(
         (X[:, 0] + 300).mean() / np.sqrt(0.4 * X[:, 0].var())
     )
-    assert (
-        f"column 0, {half.features[0].shift:.0f} standard deviations higher in Y and wider in Y"
-        in half.verdict()
-    )
+    shift = f"{half.features[0].shift:.0f} standard deviations higher in Y"
+    assert f"mean of column 0, {shift}; it also varies more in Y (" in half.verdict()
 
 
 def test_a_shift_in_a_narrow_column_is_seen_beside_a_wide_one():
@@ -129,8 +127,8 @@ def test_shifts_are_second_minus_first_and_verdicts_name_the_samples():
         (Y - X.mean(axis=0)).mean(axis=0)[0] / within(X, Y)[0]
     )
     shift = f"{result.features[0].shift:.2g}"
-    largest = f"Largest difference: column 0, {shift} standard deviations higher in after."
-    assert result.verdict() == f"The samples differ (40 and 30 rows, p ≤ 0.01). {largest}"
+    largest = f"Largest difference: mean of column 0, {shift} standard deviations higher in after."
+    assert result.verdict() == f"before (40 rows) and after (30 rows) differ (p ≤ 0.01). {largest}"
     turned = TwoSampleTest(**QUICK).test(Y, X, names=("after", "before"))
     assert f"{shift} standard deviations lower in before." in turned.verdict()
     files = [DataSet(name, rows, ("a", "b")) for name, rows in (("old", X), ("new", Y))]
@@ -146,7 +144,8 @@ def test_shifts_are_second_minus_first_and_verdicts_name_the_samples():
 def test_a_verdict_says_what_is_a_bound_and_what_was_measured():
     X, Y = samples(shift=0.0)
     result = TwoSampleTest(**QUICK).test(X, Y)
-    assert result.verdict() == f"No difference detected (40 and 30 rows, p = {result.p_value:.2g})."
+    nothing = "No difference between the samples of 40 and 30 rows detected"
+    assert result.verdict() == f"{nothing} (p = {result.p_value:.2g})."
     few = TwoSampleTest(**QUICK).test(
         X[:4], Y[:4] + np.array([90, 0])
     )  # all 70 relabelings: p is measured
@@ -212,12 +211,15 @@ def test_copies_are_counted_and_dropped_on_demand():
     )  # few values are possible: equal rows are no copies
     assert "copies" not in TwoSampleTest(**QUICK).test(few[:25], few[25:]).verdict()
     same = TwoSampleTest(**QUICK).test(X, X[::-1])
-    assert same.verdict() == "No difference: both samples consist of the same 60 rows (p = 1)."
+    assert same.verdict() == (
+        "No difference between the samples of 60 and 60 rows: "
+        "both consist of the same rows (p = 1)."
+    )
     nothing = TwoSampleTest(distinct=True, **QUICK).test(np.ones(30), np.ones(20))
     assert nothing.p_value == 1
     assert (
-        nothing.verdict()
-        == "No difference: all rows of both samples are equal (30 and 20 rows, p = 1)."
+        nothing.verdict() == "No difference between the samples of 30 and 20 rows: "
+        "all rows of both are equal (p = 1)."
     )
     only_copies = TwoSampleTest(distinct=True, random_state=1, **QUICK).test(
         [0.0] * 30 + [1.0] * 30, [1.0]
@@ -225,7 +227,8 @@ def test_copies_are_counted_and_dropped_on_demand():
     assert only_copies.too_few_distinct
     assert only_copies.p_value == only_copies.features[0].p_value == 1
     left = "once exact copies of rows are dropped, too few rows are left to compare"
-    assert only_copies.verdict() == f"No difference detected: {left} (60 and 1 rows, p = 1)."
+    found = "No difference between the samples of 60 and 1 rows detected"
+    assert only_copies.verdict() == f"{found}: {left} (p = 1)."
     detector = DriftDetector(distinct=True).fit(np.ones((9, 2)))
     assert (
         detector.update(np.ones((5, 2))).verdict()
@@ -265,8 +268,8 @@ def test_constant_data_have_p_one_and_constant_columns_are_warned_of_once():
         )
         assert result.p_value == 1
         assert (
-            result.verdict()
-            == "No difference: all rows of both samples are equal (9 and 8 rows, p = 1)."
+            result.verdict() == "No difference between the samples of 9 and 8 rows: "
+            "all rows of both are equal (p = 1)."
         )
     X, Y = samples()
     X[:, 1] = Y[:, 1] = 3.0
@@ -336,7 +339,7 @@ def test_a_matrix_and_functions_of_objects_give_what_rows_do():
     for each in found:
         assert each.p_value == expected.p_value
         assert each.mmd == pytest.approx(expected.mmd, rel=1e-9)
-        assert each.verdict() == "The samples differ (40 and 30 rows, p ≤ 0.01)."
+        assert each.verdict() == "The samples of 40 and 30 rows differ (p ≤ 0.01)."
         assert each.to_dict()["features"] == []
     x, y = X[:20], Y[:20]
     both = {"kernel": Precomputed(kernel(x)), "kernel_y": Precomputed(kernel(y))}

@@ -17,7 +17,7 @@ def test_the_tour_shows_everything_and_leaves_pictures_a_report_and_a_model(tmp_
     for step in STEPS.values():
         assert question_of(step) in result.stdout
         assert all(line in result.stdout for line in code_of(step).splitlines())
-    assert "amples differ" in result.stdout or "rows differ" in result.stdout
+    assert "grower 1 (71 rows) and grower 2 (48 rows) differ (p ≤ 0.001)." in result.stdout
     same = "The loaded model gives the same predictions: 442 of 442, to the last bit."
     assert same in result.stdout
     for name in left:

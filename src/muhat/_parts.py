@@ -264,7 +264,7 @@ class Parts:
                 np.add.at(weights, cast(Embedding, target).points[:, 0], target.weights)
                 return Embedding(kernel, points, weights)
             return target
-        assert points is not None  # else `check_batches` has refused weights
+        assert points is not None  # else `check_batches` has raised
         weights = np.asarray(target)
         if weights.shape != (len(points),):
             needed = f"an Embedding or {len(points)} finite weights on the sample are needed"

@@ -22,7 +22,7 @@ from muhat.conditional._evaluation import (
     copies_text,
     r2_text,
 )
-from muhat.data import row_hashes
+from muhat.data import hashed_rows
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import name_of
 from muhat.kernels import Precomputed
@@ -359,7 +359,7 @@ def _named(model: ConditionalMean, X: Array) -> Any:
 
 def _are_among(new: Array, training: Array) -> bool:
     """Whether all new rows are among the training rows, most of which differ from each other."""
-    hashes = row_hashes(training)
+    hashes = hashed_rows(training)
     if len(np.unique(hashes)) <= MIN_DIFFERENT_SHARE * len(hashes):
         return False
-    return bool(np.isin(row_hashes(new), hashes).all())
+    return bool(np.isin(hashed_rows(new), hashes).all())

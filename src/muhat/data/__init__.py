@@ -4,7 +4,6 @@
 names are for muhat's own packages.
 """
 
-from muhat.data._copies import row_hashes as row_hashes
 from muhat.data._dask import DaskSource as DaskSource
 from muhat.data._dask import as_source as as_source
 from muhat.data._errors import NoColumnError as NoColumnError

@@ -7,19 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.data._summaries import scrambled
+from muhat.data._summaries import hashed_rows
 
 MIN_ROWS_PER_VALUE = 5
 """From this many rows per different row on, equal rows are expected: few values are possible."""
-
-
-def row_hashes(X: Array) -> Array:
-    """Return 64 bits for each row that depend on its numbers alone, of shape (n,)."""
-    bits = (X.astype(np.float64) + 0.0).view(np.uint64)  # −0 is 0
-    hashed = np.zeros(len(X), np.uint64)
-    for column in bits.T:
-        hashed = scrambled(hashed ^ column, 0)
-    return hashed
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,20 +30,21 @@ class EqualRows:
     @classmethod
     def from_pairs(cls, x: Array, y: Array) -> EqualRows:
         """Compare the rows of x and y, of shape (n, columns) each."""
-        sides = [np.unique(row_hashes(each), return_inverse=True)[1] for each in (x, y)]
-        numbers = np.column_stack(sides).astype(np.float64)
-        _, first, groups = np.unique(row_hashes(numbers), return_index=True, return_inverse=True)
+        of_x = np.unique(hashed_rows(x), return_inverse=True)[1]
+        of_y = np.unique(hashed_rows(y), return_inverse=True)[1]
+        numbers = np.column_stack([of_x, of_y]).astype(np.float64)
+        _, first, groups = np.unique(hashed_rows(numbers), return_index=True, return_inverse=True)
         order = np.argsort(first)
         place = np.empty(len(first), np.int64)
         place[order] = np.arange(len(first))
         groups = place[groups]
-        fewer, most = sorted(map(_equal_pairs, sides))
+        fewer, most = sorted([_equal_pairs(of_x), _equal_pairs(of_y)])
         by_chance = most / max(len(x) * (len(x) - 1) / 2, 1) * fewer
         beyond = fewer - by_chance
         agreement = 0.0
         if beyond > 0:
             agreement = (_equal_pairs(groups) - by_chance) / beyond
-        levels = (int(sides[0].max()) + 1, int(sides[1].max()) + 1)
+        levels = (int(of_x.max()) + 1, int(of_y.max()) + 1)
         return cls(first[order], groups, agreement, levels)
 
     @property

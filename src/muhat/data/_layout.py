@@ -217,14 +217,14 @@ def open_text(path: Path, who: str) -> Iterator[TextIO]:
     damaged = raise_unreadable(
         who, EOFError, zlib.error, gzip.BadGzipFile, got="a damaged one ({})"
     )
-    with damaged, gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+    is_compressed = path.suffix.lower() == ".gz"
+    with damaged, gzip.open(path) if is_compressed else path.open("rb") as file:
         is_utf_16 = file.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
         try:
             yield TextIOWrapper(file, "utf-16" if is_utf_16 else "utf-8-sig", "surrogateescape")
         except UnicodeDecodeError as problem:
-            raise RowsError(
-                who, "text in UTF-8 is needed", "other bytes", advice="save it as UTF-8"
-            ) from problem
+            needed = "text in UTF-8 is needed"
+            raise RowsError(who, needed, "other bytes", "save it as UTF-8") from problem
 
 
 def check_text(who: str, text: str, number: int) -> None:

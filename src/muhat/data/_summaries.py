@@ -31,8 +31,8 @@ def scrambled(numbers: Array, random_state: int) -> Array:
         return bits ^ (bits >> np.uint64(31))
 
 
-def hashed_rows(X: Array, random_state: int) -> Array:
-    """Return 64 bits that look random for each row and depend on its numbers alone."""
+def hashed_rows(X: Array, random_state: int = 0) -> Array:
+    """Return 64 bits that look random for each row and depend on its numbers alone: shape (n,)."""
     bits = np.ascontiguousarray(X.astype(np.float64) + 0.0).view(np.uint64)  # −0 is 0
     hashed = np.zeros(len(X), np.uint64)
     for column in bits.T:

@@ -179,7 +179,9 @@ class GroupRegressor(RegressorMixin, _GroupRidge):
         self.left_out_predictions_ = self.fit_.left_out[:, 0]
         variance = float(((target - target.mean()) ** 2).mean())
         error = self.left_out_errors_[self.means_]
-        self.loo_score_ = 1 - error / variance if variance > 0 else 0.0
+        self.loo_score_: float = 0.0
+        if variance > 0:
+            self.loo_score_ = float(1 - error / variance)
         return self
 
     def predict(self, X: Any, groups: Any = None) -> Array:
@@ -242,7 +244,7 @@ class GroupClassifier(ClassifierMixin, _GroupRidge):
             raise MuhatError(self, "at least two classes are needed", len(self.classes_))
         self._fit_ridge(means, np.eye(len(self.classes_))[codes])
         self.left_out_predictions_ = self.classes_[self.fit_.left_out.argmax(axis=1)]
-        self.loo_score_ = float((self.left_out_predictions_ == labels).mean())
+        self.loo_score_: float = float((self.left_out_predictions_ == labels).mean())
         return self
 
     def decision_function(self, X: Any, groups: Any = None) -> Array:

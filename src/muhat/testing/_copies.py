@@ -8,8 +8,8 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import option
-from muhat.data import SampleBatch
-from muhat.data._copies import MIN_ROWS_PER_VALUE, row_hashes
+from muhat.data import SampleBatch, hashed_rows
+from muhat.data._copies import MIN_ROWS_PER_VALUE
 
 MAX_COUNTED_ROWS = 20_000
 """Distinct rows that are counted at most: those with the smallest hashes, a random subset."""
@@ -36,7 +36,7 @@ class RowCounts:
     @classmethod
     def from_batch(cls, batch: SampleBatch) -> RowCounts:
         """Return the counts of a batch."""
-        hashes, counts = np.unique(row_hashes(batch.X), return_counts=True)
+        hashes, counts = np.unique(hashed_rows(batch.X), return_counts=True)
         return cls(len(batch.X), hashes[:MAX_COUNTED_ROWS], counts[:MAX_COUNTED_ROWS])
 
     def __add__(self, other: RowCounts) -> RowCounts:
@@ -73,7 +73,7 @@ def distinct_rows(X: Array, Y: Array, rng: np.random.Generator) -> tuple[Array, 
     exchangeable among the rows that stay as they were among all.
     """
     order = rng.permutation(len(X) + len(Y))
-    _, first = np.unique(row_hashes(np.concatenate([X, Y]))[order], return_index=True)
+    _, first = np.unique(hashed_rows(np.concatenate([X, Y]))[order], return_index=True)
     kept = np.sort(order[first])
     return kept[kept < len(X)], kept[kept >= len(X)] - len(X)
 

@@ -26,8 +26,9 @@ from muhat._summary import (
     HtmlReprMixin,
     Summary,
 )
+from muhat._text import count
 from muhat._validation import checked_sample, positive, whole_number
-from muhat._wording import p_text, shift_text
+from muhat._wording import p_text, rows_text, shift_text
 from muhat.data import DataSet
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import Nystrom
@@ -173,14 +174,14 @@ class DriftResult(HtmlReprMixin):
     def verdict(self) -> str:
         """Return whether the batch has drifted, and what changed most."""
         p = p_text(self.p_value, self.is_at_floor) + ("" if self.is_exact else ", approximately")
-        rows = f"{self.n:,} row{'s' * (self.n != 1)}"
+        rows = rows_text(self.n)
+        found = f"({rows}, {p}; {self._needed_text})"
         if self.too_few_distinct:
             return f"No drift detected in {self.name}: {TOO_FEW_DISTINCT} ({rows}, {p})."
         if not self.is_reachable:
-            found = f"({rows}, {p}, alarm at {self.level:.2g})"
             return f"{self.name} has too few rows to raise an alarm {found}."
         if not self.is_alarm:
-            return f"No drift detected in {self.name} ({rows}, {p}, alarm at {self.level:.2g})."
+            return f"No drift detected in {self.name} {found}."
         names = ("the reference", self.name)
         change = change_text(
             self.features[0], (max(2, self.n_reference), self.n), names, "than in the reference"
@@ -188,6 +189,11 @@ class DriftResult(HtmlReprMixin):
         found = f"Drift detected in {self.name} ({rows}, {p}). Largest change: {change}."
         n = self.n + self.n_reference
         return f"{found} {copies_note(self.n_copies, self.n_shared, n, names)}".rstrip()
+
+    @property
+    def _needed_text(self) -> str:
+        """The p-value that raises an alarm for this batch, in words."""
+        return f"an alarm needs p ≤ {self.level:.3g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers in JSON's types."""
@@ -402,19 +408,22 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         check_is_fitted(self)
         if not self.n_batches_:
             return "No batch has been tested yet."
-        many = f"{self.n_batches_:,} batch{'es' if self.n_batches_ != 1 else ''}"
+        if not self.n_alarms_ and self.n_batches_ == 1:
+            return self.history_[0].verdict()
+        many = count(self.n_batches_, "batch")
         if not self.n_alarms_:
-            return " ".join(
-                filter(None, [f"No alarm in {many}.", self._closest_text(), self._too_few_text()])
-            )
+            found = f"No drift detected in any of {many}."
+            return " ".join(filter(None, [found, self._closest_text(), self._too_few_text()]))
         about = "" if self.block_length in (None, 1) else "about "
         most = f"{about}{100 * self.alpha:g} %"
-        bound = f"(The chance of any false alarm, over all batches ever tested, is at most {most}.)"
+        bound = (
+            f"(While nothing has drifted, the chance of even one alarm is at most {most}, over "
+            "all batches tested against this reference.)"
+        )
         names = [each.name for each in self.history_ if each.is_alarm][-N_BATCHES_NAMED:]
         more = self.n_alarms_ - len(names)
         listed = ", ".join(names) + f" and {more:,} before" * (more > 0)
-        have = "has" if self.n_alarms_ == 1 else "have"
-        found = f"{self.n_alarms_:,} of {many} {have} drifted: {listed}."
+        found = f"Drift detected in {self.n_alarms_:,} of {many}: {listed}."
         return " ".join(filter(None, [found, self._too_few_text(), bound]))
 
     def _summary(self) -> Summary:
@@ -431,9 +440,11 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         if not able:
             return ""
         closest = min(able, key=lambda each: each.p_value / each.level)
-        of = f" of the last {len(self.history_):,}" * (len(self.history_) < self.n_batches_)
+        of = ""
+        if len(self.history_) < self.n_batches_:
+            of = f", of the last {count(len(self.history_), 'batch')}"
         p = p_text(closest.p_value, closest.is_at_floor)
-        return f"Closest{of}: {closest.name}, {p} (alarm at {closest.level:.2g})."
+        return f"Closest to an alarm{of}: {closest.name}, {p} ({closest._needed_text})."
 
     def _too_few_text(self) -> str:
         """Return which batches have too few rows to raise an alarm; empty where none has."""

@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from muhat._summary import FOUND, NEUTRAL, Summary
-from muhat._wording import p_value_text, shift_text
+from muhat._wording import p_text, p_value_text, rows_text, shift_text
 from muhat.testing._group_columns import GroupFeature
 from muhat.testing._results import LEVEL, Result
+from muhat.testing._wording import shift_words
 
 N_GROUPS_NAMED = 10
 """Groups that a verdict names."""
@@ -79,31 +80,43 @@ class GroupResult(Result):
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: which groups differ, and in what."""
         many = f"{len(self.groups):,} groups" + (f" by {self.title}" if self.title else "")
-        found = f"({self.n:,} rows, {self.p_text})"
+        found = f"({self.n:,} rows in all, {self.p_text})"
         if self.is_too_small(level):
             return self._too_few(f"{self.n:,} rows in {many}", level)
         if self.p_value > level:
             return f"No difference between {many} detected {found}."
         if len(self.groups) == 2:
-            first, second = (each.group for each in sorted(self.groups, key=_label))
-            return " ".join([f"{first} and {second} differ {found}.", self._where(level)]).rstrip()
+            first, second = sorted(self.groups, key=_label)
+            both = (
+                f"{first.group} ({rows_text(first.n)}) and {second.group} ({rows_text(second.n)})"
+            )
+            return f"{both} differ ({self.p_text}). {self._where(level)}".rstrip()
         different = [each for each in self.groups if each.p_value <= level]
         if not different:
             sentence = f"The {many} differ {found}, but none stands out from the rest."
         else:
-            differ = "differs" if len(different) == 1 else "differ"
-            listed = _listed([str(each.group) for each in different])
-            sentence = f"{len(different):,} of {many} {differ} from the rest: {listed} {found}."
-        return " ".join([sentence, self._where(level)]).rstrip()
+            sentence = f"Of {many} ({self.n:,} rows in all), {self._different_text(different)}."
+        return f"{sentence} {self._where(level)}".rstrip()
+
+    def _different_text(self, different: list[GroupDifference]) -> str:
+        """Return which groups differ from the rest, with their corrected p-values."""
+        listed = _listed([str(each.group) for each in different])
+        p = p_value_text(different[0].p_value, self.n_permutations, self.is_complete)
+        were = "was"
+        if len(different) > 1:
+            p = f"each {p_text(max(each.p_value for each in different), is_bound=True)}"
+            were = "were"
+        found = f"{len(different):,} {were} found to differ from the rest: {listed}"
+        return f"{found} ({p}, corrected for {len(self.groups):,} groups)"
 
     def _where(self, level: float) -> str:
         """Return in which column groups differ most, and in which direction."""
         if not self.features or self.features[0].p_value > level:
             return ""
         most = self.features[0]
-        side = "higher" if most.shift > 0 else "lower"
-        shift = f"{abs(most.shift):.2g} standard deviations {side} in {most.group}"
-        return f"Largest difference: {most.name}, {shift} than in the rest."
+        shift = shift_words(most.shift, f"in {most.group} than in the rest")
+        # The column may differ in more than its mean.
+        return f"Largest difference: {most.name}, whose mean is {shift}."
 
     def _summary(self) -> Summary:
         rows = []

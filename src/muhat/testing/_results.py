@@ -11,8 +11,9 @@ from muhat._arrays import Array
 from muhat._messages import option
 from muhat._reportable import Reportable
 from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
+from muhat._text import listed
 from muhat._validation import as_frame, as_points
-from muhat._wording import is_at_floor, p_value_text, shift_text
+from muhat._wording import is_at_floor, p_value_text, rows_text, shift_text
 from muhat.data import ColumnMoments, DataSet
 from muhat.embedding import Element
 from muhat.errors import MuhatError
@@ -346,25 +347,34 @@ class TwoSampleResult(Result):
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: whether the samples differ, and where most."""
-        rows = f"{self.n:,} and {self.m:,} rows"
+        samples = self._samples_text
+        nothing = f"No difference between {samples}"
         if self.is_constant:
-            return f"No difference: all rows of both samples are equal ({rows}, p = 1)."
+            return f"{nothing}: all rows of both are equal (p = 1)."
         if self.too_few_distinct:
-            return f"No difference detected: {TOO_FEW_DISTINCT} ({rows}, p = 1)."
+            return f"{nothing} detected: {TOO_FEW_DISTINCT} (p = 1)."
         if self.has_same_rows:
-            return (
-                f"No difference: both samples consist of the same {self.n:,} rows ({self.p_text})."
-            )
+            return f"{nothing}: both consist of the same rows ({self.p_text})."
         if self.is_too_small(level):
             return f"{self._too_few(self._units_text, level)} {self.copies_note}".rstrip()
-        finding = "The samples differ" if self.p_value <= level else "No difference detected"
+        finding = f"{nothing} detected"
+        if self.p_value <= level:
+            finding = f"{sentence_start(samples)} differ"
         approximate = "" if self.is_exact else ", approximately"
         sentences = [
-            f"{finding} ({rows}, {self.p_text}{approximate}).",
+            f"{finding} ({self.p_text}{approximate}).",
             self._where(level),
             self.copies_note,
         ]
         return " ".join(filter(None, sentences))
+
+    @property
+    def _samples_text(self) -> str:
+        """Both samples with their numbers of rows, by their names if they have names."""
+        if tuple(self.names) == DEFAULT_NAMES:
+            return f"the samples of {self.n:,} and {self.m:,} rows"
+        first, second = self.names
+        return f"{first} ({rows_text(self.n)}) and {second} ({rows_text(self.m)})"
 
     @property
     def _units_text(self) -> str:
@@ -493,10 +503,14 @@ class IndependenceResult(Result):
             return self._too_few(f"{self.n:,} rows", level) + self._on_copies
         if self.p_value > level:
             return f"No dependence between {x} and {y} detected ({rows}).{self._on_copies}"
-        scale = "on a scale from 0 to 1 that is not linear correlation's"
-        strength = f"kernel correlation {self.correlation:.2g}, {scale}"
-        direction = self._direction(x, y)
-        return f"{x} and {y} are dependent ({rows}; {strength}).{direction}{self._on_copies}"
+        found = f"{_as_subject(self.x_names, 'x')} and {_as_subject(self.y_names, 'y')}"
+        limit = ""
+        if _has_several(self.x_names) or _has_several(self.y_names):
+            limit = "; this does not say that each of them is"
+        scale = "0: none, 1: the strongest; not comparable with Pearson's"
+        strength = f" Kernel correlation {self.correlation:.2g} ({scale})."
+        direction = self._direction(x, y) + strength
+        return f"{found} are dependent ({rows}){limit}.{direction}{self._on_copies}"
 
     def _direction(self, x: str, y: str) -> str:
         """Return a sentence on whether y rises or falls with x, with a space before it."""
@@ -547,6 +561,23 @@ def shift_header(first: str, second: str) -> tuple[str, str, str]:
     """Return the titles of a table of columns that differ between two samples."""
     shift = f"mean of {second} − mean of {first}, in standard deviations"
     return "column", shift, "p, corrected for all columns"
+
+
+def sentence_start(text: str) -> str:
+    """Return a text as the start of a sentence; names of files and columns stay as they are."""
+    return f"The {text[4:]}" if text.startswith("the ") else text
+
+
+def _as_subject(names: tuple[str, ...] | None, otherwise: str) -> str:
+    """Return the names of columns as the subject of a sentence, several as one."""
+    columns = source_columns(names or (otherwise,))
+    words = listed(columns, N_NAMED, "more columns")
+    return f"{words}, taken together," if _has_several(names) else words
+
+
+def _has_several(names: tuple[str, ...] | None) -> bool:
+    """Whether one side has more than one column; indicators of one text column are one."""
+    return names is not None and len(source_columns(names)) > 1
 
 
 def _listed(names: tuple[str, ...] | None, otherwise: str) -> str:

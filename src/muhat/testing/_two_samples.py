@@ -135,8 +135,8 @@ class TwoSampleTest(PermutationTest):
     >>> result.p_value
     0.001
     >>> print(result.verdict().replace(". ", ".\\n"))
-    The samples differ (50 and 40 rows, p ≤ 0.001).
-    Largest difference: column 0, 0.95 standard deviations higher in after.
+    before (50 rows) and after (40 rows) differ (p ≤ 0.001).
+    Largest difference: mean of column 0, 0.95 standard deviations higher in after.
     """
 
     max_single_rows: ClassVar[int] = MAX_SINGLE_ROWS

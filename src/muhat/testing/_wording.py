@@ -63,37 +63,37 @@ def change_text(
         name = each.name if INDICATOR in each.name else f"{each.name} = 1"
         first, second = _shares(each.means)
         return f"{name}, {second} of {names[1]} and {first} of {names[0]}"
-    return f"{each.name}, {_change(each, sizes, names, where)}"
-
-
-def _change(
-    each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str
-) -> str:
-    """Return how a column differs: in its mean, its spread or its shape."""
     is_shifted = _is_shifted(each, sizes)
-    shifted = _shift_words(each.shift, where)
+    shifted = f"mean of {each.name}, {shift_words(each.shift, where)}"
     if is_shifted and (each.spreads is None or not _spread_differs(each.spreads, sizes)):
         return shifted
     if each.spreads is None:
-        return "in spread or shape more than in its mean"
+        return f"spread or shape of the distribution of {each.name}, more than its mean"
     if not _spread_differs(each.spreads, sizes):
-        return "in shape more than in mean or spread"
-    wider = names[int(each.spreads[1] > each.spreads[0])]
-    first, second = _distinguishable(each.spreads)
-    spread = f"wider in {wider} (SD {first} in {names[0]}, {second} in {names[1]})"
+        return f"shape of the distribution of {each.name}, more than its mean or spread"
+    spread = _spread_words(each.spreads, names)
     if not is_shifted:
-        return spread
+        return f"{each.name} varies {spread}"
     if _log_ratio(each.spreads) <= abs(each.shift):
         return shifted
-    return f"{shifted} and {spread}"
+    return f"{shifted}; it also varies {spread}"
 
 
-def _shift_words(shift: float, where: str) -> str:
+def _spread_words(spreads: tuple[float, float], names: tuple[str, str]) -> str:
+    """Return spreads as "more in after (SD 22) than in before (SD 13)"."""
+    texts = _distinguishable(spreads)
+    wide = int(spreads[1] > spreads[0])
+    narrow = 1 - wide
+    return f"more in {names[wide]} (SD {texts[wide]}) than in {names[narrow]} (SD {texts[narrow]})"
+
+
+def shift_words(shift: float, where: str) -> str:
     """Return a shift as "1.2 standard deviations higher in after"."""
     size = abs(shift)
     text = f"{size:,.0f}" if 100 <= size < LARGE_SHIFT else f"{size:.2g}"
+    unit = "standard deviation" if text == "1" else "standard deviations"
     side = "higher" if shift > 0 else "lower"
-    return f"{text} standard deviations {side} {where}"
+    return f"{text} {unit} {side} {where}"
 
 
 def _is_shifted(each: FeatureDifference, sizes: tuple[int, int]) -> bool:
