@@ -1,6 +1,7 @@
 """Learning from groups: exact leave-one-out, choices by the error of y, and bad input."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -60,7 +61,7 @@ def test_the_place_of_a_group_is_learnt(gram, means):
 
 def test_the_left_out_error_of_y_chooses_the_means():
     samples, y = made()
-    model = GroupRegressor().fit(samples, y)
+    model = GroupRegressor(means="auto").fit(samples, y)
     assert set(model.left_out_errors_) == {"plain", "filtered"}
     assert model.left_out_errors_[model.means_] == min(model.left_out_errors_.values())
     errors = (model.left_out_predictions_ - y) ** 2
@@ -112,3 +113,24 @@ def test_bad_input_is_said_in_one_sentence(name):
     call, words = BAD[name]
     with pytest.raises(MuhatError, match=words):
         call()
+
+
+def test_groups_that_do_not_differ_do_not_make_predictions_explode():
+    rng = np.random.default_rng(3)
+    samples = [rng.normal(size=(10, 2)) for _ in range(25)]
+    y = rng.normal(size=25)
+    new = [rng.normal(size=(10, 2)) for _ in range(50)]
+    for means in ("plain", "filtered", "joint", "auto"):
+        predicted = GroupRegressor(means=means).fit(samples, y).predict(new)
+        assert np.abs(predicted).max() < 10 * np.abs(y).max(), means
+
+
+def test_a_series_indexed_by_the_labels_is_taken_by_label():
+    rng = np.random.default_rng(4)
+    labels = np.repeat(list("abcdefgh"), 10)
+    level = {label: float(place) for place, label in enumerate("abcdefgh")}
+    X = rng.normal(size=(80, 2)) + np.array([level[label] for label in labels])[:, None]
+    shuffled = pd.Series(level).sort_values(ascending=False)
+    by_series = GroupRegressor().fit(X, shuffled, labels)
+    by_mapping = GroupRegressor().fit(X, level, labels)
+    np.testing.assert_array_equal(by_series.fit_.dual, by_mapping.fit_.dual)

@@ -380,3 +380,13 @@ def test_invalid_parameters_raise():
         GroupTest(gram="blocks").test(X, groups)
     with pytest.raises(MuhatError, match="a kernel of rows is needed"):
         GroupTest("precomputed").test(X, groups)
+
+
+def test_a_group_that_is_wider_is_not_said_to_be_shifted():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 1))
+    X[:40] *= 4
+    X[:40] -= X[:40].mean()
+    verdict = GroupTest(n_permutations=199).test(X, np.repeat(list("ABCD"), 40)).verdict()
+    assert "1 was found to differ from the rest: A" in verdict
+    assert "in spread or shape more than in its mean" in verdict

@@ -14,6 +14,11 @@ BANDWIDTH_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 RELATIVE_RIDGES = np.logspace(-7, 2, 28)
 """The λ that are tried, in units of the mean eigenvalue of the matrix."""
 
+MIN_SPREAD_SHARE = 1e-6
+"""Variance of the means around their centre, as a share of their mean squared norm, from which they
+are learnt from. Filtered means of groups that do not differ are all but one point: what is left is
+rounding, and a new group is infinitely far away on its scale."""
+
 
 @dataclass(frozen=True, eq=False)
 class GroupKernel:
@@ -91,6 +96,9 @@ def best_fit(means: Array, y: Array) -> RidgeFit:
         What is learnt.
     """
     best: RidgeFit | None = None
+    centred = means - means.mean(axis=0)
+    if (centred**2).sum() <= MIN_SPREAD_SHARE * (means**2).sum():
+        means = np.zeros_like(means)  # every prediction is the mean of y
     for bandwidth in _bandwidths(means):
         for fit in ridge_path(GroupKernel(means, bandwidth), y):
             if best is None or fit.error(y) < best.error(y):

@@ -9,7 +9,7 @@ from muhat._summary import FOUND, NEUTRAL, Summary
 from muhat._wording import p_text, p_value_text, rows_text, shift_text
 from muhat.testing._group_columns import GroupFeature
 from muhat.testing._results import LEVEL, Result
-from muhat.testing._wording import shift_words
+from muhat.testing._wording import MIN_STANDARD_ERRORS, shift_words
 
 N_GROUPS_NAMED = 10
 """Groups that a verdict names."""
@@ -45,7 +45,11 @@ class PairDifference:
     mmd: float
     """The distance of their kernel means."""
     p_value: float
-    """Corrected for the number of pairs by the largest statistic (Westfall and Young)."""
+    """Corrected for the number of pairs by the largest statistic (Westfall and Young).
+
+    Valid only if all groups have one distribution: where some differ in spread, two groups that are
+    equal, and wider than the others, mostly have a small p-value. Compare two groups of interest
+    by TwoSampleTest."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +65,8 @@ class GroupResult(Result):
     groups : tuple of GroupDifference
         Every group against all others, the smallest p-value first.
     pairs : tuple of PairDifference
-        All pairs, the smallest p-value first; empty beyond 50 groups.
+        All pairs, the smallest p-value first; empty beyond 50 groups. Their p-values are valid only
+        if all groups have one distribution (see ``PairDifference``).
     features : tuple of GroupFeature
         Every column, the smallest p-value first.
     title : str or None
@@ -110,13 +115,24 @@ class GroupResult(Result):
         return f"{found} ({p}, corrected for {len(self.groups):,} groups)"
 
     def _where(self, level: float) -> str:
-        """Return in which column groups differ most, and in which direction."""
+        """Return in which column the first group that differs does so most, and how.
+
+        If no group stands out, it is the group with the largest shift of the column that differs
+        most. A shift below two standard errors is not called one: the column differs in spread or
+        shape.
+        """
         if not self.features or self.features[0].p_value > level:
             return ""
         most = self.features[0]
-        shift = shift_words(most.shift, f"in {most.group} than in the rest")
-        # The column may differ in more than its mean.
-        return f"Largest difference: {most.name}, whose mean is {shift}."
+        group, column, shift = most.group, most.name, most.shift
+        if self.groups[0].p_value <= level:
+            group, column, shift = self.groups[0].group, self.groups[0].column, self.groups[0].shift
+        n = next(each.n for each in self.groups if str(each.group) == str(group))
+        error = (1 / n + 1 / max(1, self.n - n)) ** 0.5
+        if abs(shift) < MIN_STANDARD_ERRORS * error:
+            return f"Largest difference: {most.name}, in spread or shape more than in its mean."
+        words = shift_words(shift, f"in {group} than in the rest")
+        return f"Largest difference: {column}, whose mean is {words}."
 
     def _summary(self) -> Summary:
         rows = []
