@@ -24,6 +24,7 @@ from muhat.kernels import (
     Laplacian,
     Linear,
     Matern,
+    Mixture,
     Precomputed,
     SklearnKernel,
     _radial,
@@ -338,3 +339,23 @@ def test_every_public_kernel_is_in_the_catalogue():
     assert {
         part for part in public if isinstance(part, type) and issubclass(part, Kernel)
     } <= tested
+
+
+@pytest.mark.parametrize("name", [name for name, each in KERNELS.items() if each.has_frequencies])
+def test_frequencies_have_the_law_that_the_kernel_is_the_transform_of(name):
+    kernel, rng = KERNELS[name], np.random.default_rng(5)
+    X = rng.normal(size=(12, 2))
+    frequencies = kernel.draw_frequencies(rng, (200_000, 2))
+    phases = X @ frequencies.T
+    mean = (np.cos(phases) @ np.cos(phases).T + np.sin(phases) @ np.sin(phases).T) / 200_000
+    np.testing.assert_allclose(kernel.bound * mean, kernel(X), atol=0.012 * kernel.bound)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, each in KERNELS.items() if each.has_gaussian_means]
+)
+def test_the_mean_of_a_narrow_gaussian_is_the_kernel_at_its_centre(name):
+    kernel, rng = KERNELS[name], np.random.default_rng(6)
+    X, centre = rng.normal(size=(12, 2)), np.array([[0.3, -0.8]])
+    narrow = Mixture([1.0], centre, [1e-10 * np.eye(2)])
+    np.testing.assert_allclose(narrow.mean(kernel, X), kernel(X, centre)[:, 0], rtol=1e-4)

@@ -73,6 +73,8 @@ def filter_of(name, parameter, C):
             w = 6 / 5 if t == 1 else 4 * (2 * t + 1) * t / ((t + 1) * (2 * t + 3))
             s, before = s + m * (s - before) + w * C @ (one - s), s
         return s
+    if name != "tsvd":
+        raise NotImplementedError(f"write the definition of {name} here")
     gamma, V = np.linalg.eigh(C)
     return (V * (gamma >= parameter)) @ V.T
 

@@ -22,7 +22,8 @@ class Access(Flag):
     PRODUCTS = auto()
     """Products with A."""
     LEADING = auto()
-    """The leading eigenpairs of A, as many as are asked for."""
+    """The leading eigenpairs of A, as many as are asked for; of a filter, that it keeps a component
+    or not (s is 0 or 1), as truncated SVD: other filters need PRODUCTS or SPECTRUM."""
     SPECTRUM = auto()
     """All eigenpairs of A."""
     ROWS = auto()
