@@ -239,13 +239,15 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
             return "Too few rows to tell whether the stacked mean is better than the plain average."
         change, spread = gain_parts(gain, error)
         numbers = ", ".join(filter(None, [change, spread]))
-        what = "the expected squared error compared with the plain average"
+        what, than = "the expected squared error", "compared with the plain average"
         if not abs(gain) > CLEAR_GAIN_ERRORS * error:
-            return f"The stacked mean does not detectably lower {what} ({numbers})."
+            return f"The stacked mean does not detectably lower {what} {than} ({numbers})."
         if gain < 0:
-            return f"The stacked mean raises {what} ({numbers})."
-        single = f"the best single filter: {gain_text(best, None)} %"
-        return f"The stacked mean lowers {what} ({numbers}; {single})."
+            return f"The stacked mean raises {what} {than} ({numbers})."
+        by = change.removesuffix(" lower")
+        known = "; ".join(filter(None, [spread, f"the best single filter: {best:.3g} %"]))
+        known = known.replace("-", "−")
+        return f"The stacked mean lowers {what} by {by} {than} ({known})."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the gain and its standard error in percent of KME's risk, and the weights."""
