@@ -390,3 +390,13 @@ def test_a_group_that_is_wider_is_not_said_to_be_shifted():
     verdict = GroupTest(n_permutations=199).test(X, np.repeat(list("ABCD"), 40)).verdict()
     assert "1 was found to differ from the rest: A" in verdict
     assert "in spread or shape more than in its mean" in verdict
+
+
+def test_a_small_p_of_one_group_beside_a_large_one_of_all_is_called_a_hint():
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(35, 2))
+    X[:10] += 0.6
+    labels = np.repeat(list("ABCDE"), [10, 3, 8, 12, 2])
+    result = GroupTest(n_permutations=199).test(X, labels)
+    assert result.p_value > 0.05 >= result.groups[0].p_value
+    assert "corrected for 5 groups: a hint, not a finding." in result.verdict()

@@ -89,7 +89,7 @@ class GroupResult(Result):
         if self.is_too_small(level):
             return self._too_few(f"{self.n:,} rows in {many}", level)
         if self.p_value > level:
-            return f"No difference between {many} detected {found}."
+            return f"No difference between {many} detected {found}.{self._single_group(level)}"
         if len(self.groups) == 2:
             first, second = sorted(self.groups, key=_label)
             both = (
@@ -102,6 +102,17 @@ class GroupResult(Result):
         else:
             sentence = f"Of {many} ({self.n:,} rows in all), {self._different_text(different)}."
         return f"{sentence} {self._where(level)}".rstrip()
+
+    def _single_group(self, level: float) -> str:
+        """Return a sentence on a small p-value of one group where all together have none."""
+        first = self.groups[0]
+        if first.p_value > level or len(self.groups) == 2:
+            return ""
+        p = p_value_text(first.p_value, self.n_permutations, self.is_complete)
+        return (
+            f" {first.group} alone against the rest has {p}, corrected for {len(self.groups):,} "
+            "groups: a hint, not a finding."
+        )
 
     def _different_text(self, different: list[GroupDifference]) -> str:
         """Return which groups differ from the rest, with their corrected p-values."""
