@@ -96,3 +96,14 @@ def test_bad_input_is_one_sentence(arguments, message):
     assert (result.exit_code, result.stdout) == (2, "")
     [line] = result.stderr.splitlines()
     assert message in line
+
+
+def test_a_report_shows_the_verdict_and_every_group(shops, tmp_path):
+    result = run(
+        "sales.csv", "--by", "shop", "--drop", "day", "--report", "page.html", "--json", *FEW
+    )
+    assert result.exit_code == 0, result.stderr
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "1 was found to differ from the rest: south" in page
+    for shop in ("north", "south", "east", "west"):
+        assert shop in page

@@ -31,6 +31,7 @@ from muhat.cli._options import (
     OnlyNumeric,
     Permutations,
     RandomState,
+    ReportFile,
     Separator,
     Standardize,
 )
@@ -38,6 +39,7 @@ from muhat.cli._outputs import (
     ALERT,
     check_model_file,
     check_outputs,
+    check_report,
     console_of,
     print_sentence,
     print_written,
@@ -107,13 +109,15 @@ def groups_command(
     missing: Missing = "error",
     separator: Separator = None,
     decimal: Decimal = ".",
+    report: ReportFile = None,
     save_to: ModelFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Test whether groups of rows come from one distribution, and show which differ."""
     level = checked_level(fail_below, permutations)
     check_model_file(save_to)
-    check_outputs(files, save=save_to)
+    check_report(report)
+    check_outputs(files, report=report, save=save_to)
     reading = reading_options(drop, only_numeric, separator, missing, decimal)
     design = {"strata": strata, "clusters": clusters, "pairs": pairs}
     columns = {name: column for name, column in design.items() if column is not None}
@@ -133,6 +137,9 @@ def groups_command(
     with spinner(f"testing {len(X):,} rows", shown=shown), errors_named({"GroupTest": table.name}):
         result = test.test(X, sample.groups, **sample.design)
     result = replace(result, title=by)
+    if report is not None:
+        settings = {"random_state": random_state, "standardize": standardize}
+        result.to_html(report, data=table, settings=settings, level=level)
     if save_to is not None:
         means = KernelMeans(standardize=standardize, random_state=random_state)
         means.fit(table.data, sample.groups)
@@ -143,7 +150,7 @@ def groups_command(
             echo(json.dumps({"data": table.name, **result.to_dict(level)}, allow_nan=False))
         else:
             _print(result, table, level)
-            print_written(Saved=save_to)
+            print_written(Report=report, Saved=save_to)
     if fail_below is not None and result.p_value <= fail_below:
         raise Exit(FOUND)
 

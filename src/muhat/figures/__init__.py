@@ -16,6 +16,7 @@ from muhat.figures._conditional import (
     quantiles_plot,
 )
 from muhat.figures._drift import changes_bars, distances_plot, p_values_plot
+from muhat.figures._groups import groups_bars
 from muhat.figures._pair import Pair
 from muhat.figures._plot import PALETTE, Axis, Bar, Bars, Plot, Series
 from muhat.figures._testing import (
@@ -41,6 +42,7 @@ __all__ = [
     "fan_plot",
     "filter_scores_plot",
     "filters_plot",
+    "groups_bars",
     "leave_one_out_plot",
     "p_values_plot",
     "permutations_plot",

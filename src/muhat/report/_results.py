@@ -18,10 +18,11 @@ from muhat.report._conditional import conditional_report, pipeline_report
 from muhat.report._data import LEVEL, Context
 from muhat.report._document import Report
 from muhat.report._drift import drift_report
+from muhat.report._groups import groups_report
 from muhat.report._page import render
 from muhat.report._prediction import prediction_report
 from muhat.report._testing import independence_report, two_samples_report
-from muhat.testing import DriftDetector, IndependenceResult, TwoSampleResult
+from muhat.testing import DriftDetector, GroupResult, IndependenceResult, TwoSampleResult
 
 
 @singledispatch
@@ -30,8 +31,8 @@ def report_of(result: Any, context: Context) -> Report:
 
     Parameters
     ----------
-    result : Comparison, TwoSampleResult, IndependenceResult, DriftDetector, ConditionalMean, \
-PredictionResult or Pipeline
+    result : Comparison, TwoSampleResult, IndependenceResult, GroupResult, DriftDetector, \
+ConditionalMean, PredictionResult or Pipeline
         The result; a pipeline is one that ends in a conditional mean.
     context : Context
         What the page says beside it.
@@ -86,6 +87,7 @@ report_of.register(Comparison)(comparison_report)
 report_of.register(TwoSampleResult)(two_samples_report)
 report_of.register(IndependenceResult)(independence_report)
 report_of.register(DriftDetector)(drift_report)
+report_of.register(GroupResult)(groups_report)
 report_of.register(ConditionalMean)(conditional_report)
 report_of.register(PredictionResult)(prediction_report)
 report_of.register(Pipeline, pipeline_report)
