@@ -369,10 +369,11 @@ class Comparison(Reportable, HtmlReprMixin):
         rows, threshold = _rows_of(solution, choices, scored, risk)
         best = rule.best(problem, [each for each in scored if each is not None]).filter
         winner = next(row for row in rows if row.filter is best)
-        sizes = (
-            problem.n,
-            solution.features.dimension if solution.features else solution.points.shape[1],  # type: ignore[union-attr]
-        )
+        if solution.features is not None:
+            dimension = solution.features.dimension
+        else:
+            dimension = cast(Array, solution.points).shape[1]
+        sizes = (problem.n, dimension)
         about = problem.spectrum.gamma, solution.kernel, name_of_rule(parts.rule)
         known: dict[str, Any] = {"gram_reason": solution.plan.reason, "threshold": threshold}
         if winner.improvement is not None:

@@ -53,7 +53,7 @@ class PooledGram(ABC):
 
     @abstractmethod
     def witness(self, statistic: Statistic, labels: Array) -> Element:
-        """Return the function whose mean over X less that over Y is T: for h(γ) = γ, μ̂_X − μ̂_Y."""
+        """Return the function whose mean over X less that over Y is T; μ̂_X − μ̂_Y if h(γ) = γ."""
 
     def mmd(self, labels: Array) -> float:
         """Return ‖μ̂_X − μ̂_Y‖."""
@@ -297,4 +297,7 @@ def _unbiased(statistics: Sequence[Statistic]) -> Array:
 
 def _product(M: Array, labels: Array, less: float = 0.0) -> Array:
     """Return Mᵀ times columns of true and false, as numbers less a constant, in blocks of rows."""
-    return sum(M[rows].T @ (labels[rows] - less) for rows in slices(0, len(M), ROWS_PER_BLOCK))  # type: ignore[return-value]
+    product = np.zeros((M.shape[1], *labels.shape[1:]))
+    for rows in slices(0, len(M), ROWS_PER_BLOCK):
+        product += M[rows].T @ (labels[rows] - less)
+    return product
