@@ -22,8 +22,9 @@ class Access(Flag):
     PRODUCTS = auto()
     """Products with A."""
     LEADING = auto()
-    """The leading eigenpairs of A, as many as are asked for; of a filter, that it keeps a component
-    or not (s is 0 or 1), as truncated SVD: other filters need PRODUCTS or SPECTRUM."""
+    """Any number of leading eigenpairs of A.
+
+    Only for filters that keep a component or drop it (s is 0 or 1), as truncated SVD does."""
     SPECTRUM = auto()
     """All eigenpairs of A."""
     ROWS = auto()

@@ -121,7 +121,7 @@ class GroupRegressor(RegressorMixin, _GroupRidge):
 
     Kernel ridge regression with the kernel exp(−MMD²/2h²) of the groups' kernel means, or linear in
     them. The left-out error of y, exact leave-one-out over groups, chooses between kernels and λ.
-    At the chosen ones it is optimistic: on y that is noise, R² was 0.1 too high.
+    At the chosen ones it is optimistic, as the least of many errors is.
 
     Parameters
     ----------

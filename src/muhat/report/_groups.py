@@ -76,7 +76,7 @@ def _columns_table(result: GroupResult) -> Table:
             ]
         )
     titles = ["column", "share of its spread between groups", "p, corrected", "furthest mean (SD)"]
-    return Table("Every column by itself", titles, rows)
+    return Table("Every column alone", titles, rows)
 
 
 def _assumptions(result: GroupResult) -> list[str]:
