@@ -1,4 +1,4 @@
-"""How the Gram matrix is held: dense, matrix-free blocks, Nyström or random features.
+"""How the Gram matrix is held: dense, blocks, a low-rank factor, landmarks, random features.
 
 And the plan that chooses.
 """
@@ -7,6 +7,7 @@ from muhat.gram._feature_problem import Accumulation, FeatureProblem, FeatureSum
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._in_memory import BlockGram, BlockProblem, DenseGram, DenseProblem
 from muhat.gram._nystrom import Nystrom, NystromFeatures
+from muhat.gram._pivoted_cholesky import LowRankFactor, PivotedCholesky, pivoted_cholesky
 from muhat.gram._plan import APPROXIMATIONS, GRAMS, MAX_ROWS_DENSE
 from muhat.gram._problem import (
     Access,
@@ -21,7 +22,15 @@ from muhat.gram._problem import (
 )
 from muhat.gram._random_features import FeatureEmbedding, FourierFeatures, RandomFeatures
 
-__all__ = ["APPROXIMATIONS", "GRAMS", "Approximation", "Nystrom", "RandomFeatures"]
+__all__ = [
+    "APPROXIMATIONS",
+    "GRAMS",
+    "Approximation",
+    "Nystrom",
+    "PivotedCholesky",
+    "RandomFeatures",
+]
+__all__ += ["LowRankFactor", "pivoted_cholesky"]
 __all__ += ["FeatureEmbedding", "FeatureMap", "FourierFeatures", "NystromFeatures"]
 __all__ += [
     "Access",

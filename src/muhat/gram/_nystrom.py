@@ -155,10 +155,7 @@ class Nystrom(Approximation):
         return replace(self, landmarks=transform(self._given(X)))
 
     def check(self, kernel: Kernel) -> None:
-        if _needs_matrix(kernel):
-            needed = "a kernel that can be called on points is needed"
-            advice = "use gram='dense', or the kernel itself"
-            raise MuhatError("Nystrom", needed, repr(kernel), advice)
+        check_is_function(self, kernel)
         check_is_random_state(self, self.random_state)
         if self.n_components is not None:
             whole_number(self, "n_components", self.n_components, 1)
@@ -224,6 +221,14 @@ class Nystrom(Approximation):
         return mine == its and np.array_equal(self.landmarks, other.landmarks)
 
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
+
+
+def check_is_function(part: Approximation, kernel: Kernel) -> None:
+    """Raise MuhatError for a kernel that is known by its matrix, and cannot be called on points."""
+    if _needs_matrix(kernel):
+        needed = "a kernel that can be called on points is needed"
+        advice = "use gram='dense', or the kernel itself"
+        raise MuhatError(type(part).__name__, needed, repr(kernel), advice)
 
 
 def _needs_matrix(kernel: Kernel) -> bool:
