@@ -12,7 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import Embedding, KernelMean
-from muhat.filters import Filter, Landweber
+from muhat.errors import MuhatError
+from muhat.filters import Filter, Landweber, TruncatedSVD
 from muhat.gram import BlockGram, BlockProblem, DenseGram
 from muhat.kernels import Function, Gaussian, Linear, Polynomial
 from muhat.selection import GCV, Fixed, KFold, LeaveOneOut, Rate
@@ -403,6 +404,20 @@ def test_a_threshold_that_keeps_too_many_components_is_refused(monkeypatch):
         KernelMean(kernel=KERNEL, filter="tsvd", gram="blocks", selection=Fixed(1e-9)).fit(
             sample(200)
         )
+
+
+class SoftThreshold(TruncatedSVD):
+    """A filter that is not 0 or 1, and wrongly says that leading eigenpairs are enough."""
+
+    def shrinkage(self, gamma, parameter):
+        return np.clip(gamma / parameter, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("rule", [Fixed(0.05), GCV(), GCV([0.05, 0.2])])
+def test_a_filter_between_0_and_1_cannot_be_computed_from_leading_eigenpairs(rule):
+    mean = KernelMean(kernel=KERNEL, filter=SoftThreshold(), gram="blocks", selection=rule)
+    with pytest.raises(MuhatError, match=r"needs = Access\.LEADING is for filters"):
+        mean.fit(sample(60))
 
 
 @parametrize_with_checks([KernelMean(gram="blocks"), KernelMean(gram="blocks", filter="tsvd")])

@@ -9,15 +9,24 @@ from scipy.linalg import eigh
 
 from muhat import Gaussian, GroupTest, Nystrom, Spectral, TwoSampleTest
 from muhat.errors import MuhatError
-from muhat.testing import MMD, _designs, _groups
+from muhat.testing import MMD, _designs, _group_pairs, _groups
 from muhat.testing._designs import GroupDesign, encode
+from muhat.testing._group_pairs import (
+    PairFactor,
+    chunks_of_pairs,
+    corrected_over_pairs,
+    multipliers,
+    p_values_of_pairs,
+)
 from muhat.testing._group_statistics import (
-    Comparisons,
+    GroupDistances,
     GroupSpectrum,
     GroupSums,
     kernel_statistics,
+    variances_against_rest,
 )
 from muhat.testing._groups import corrected_p_values
+from muhat.testing._permutations import NullMoments
 
 CLOSE = 1e-10
 
@@ -88,9 +97,8 @@ def test_statistics_of_every_relabeling_are_those_of_the_obvious_loop(name):
     kernel = Gaussian(1.3)
     labels = design.relabelings(5000, np.random.default_rng(1))
     sums = GroupSums.from_labels(labels, design.sizes, design.n_groups)
-    compared = Comparisons.choose(design, 50)
     spectrum = GroupSpectrum.from_rows(kernel, X[design.rows], "dense", X, design)
-    found = kernel_statistics(spectrum, [MMD(), Spectral("f-kmse", 0.02)], sums, compared)
+    found = kernel_statistics(spectrum, [MMD(), Spectral("f-kmse", 0.02)], sums, design)
     weights = (lambda g: g, lambda g: g / (g + 0.02))
     K = kernel(X[design.rows])
     for column in range(0, len(labels), max(1, len(labels) // 20)):
@@ -119,33 +127,136 @@ def test_p_values_are_those_of_full_enumeration(name):
     assert result.p_value >= result.least_p_value - 1e-12
 
 
-def test_comparisons_are_those_of_the_obvious_loop_and_have_the_variance_that_theory_says():
+def test_distances_and_variances_are_those_of_the_obvious_loop():
     _, design = design_of("unequal")
     X = rows(6)
     labels = design.relabelings(5000, np.random.default_rng(0))
     sums = GroupSums.from_labels(labels, design.sizes, 3)
-    compared = Comparisons.choose(design, 50)
     spectrum = GroupSpectrum.from_rows(Gaussian(1.0), X[design.rows], "dense", X, design)
-    n = sums.n_rows
-    [(_, S)] = list(sums.blocks(spectrum.Z))
-    values = compared.values(spectrum.gamma, S, n)
-    U = spectrum.Z
-    for b, label in enumerate(labels):
-        contrasts = [
-            *(
-                (label == t) / (label == t).sum() - (label != t) / (label != t).sum()
-                for t in range(3)
-            ),
-            *(
-                (label == t) / (label == t).sum() - (label == u) / (label == u).sum()
-                for t, u in compared.pairs
-            ),
-        ]
-        for value, w in zip(values[:, b], contrasts, strict=True):
-            expected = 6 * (spectrum.gamma * (U.T @ w) ** 2).sum() / (w @ w)
-            assert value == pytest.approx(expected, abs=CLOSE)
-    variances = compared.variances(spectrum.stratum_squares(design.strata), n[0])
-    np.testing.assert_allclose(values.mean(axis=1), variances @ spectrum.gamma, atol=CLOSE)
+    K = Gaussian(1.0)(X[design.rows])
+    member = labels[0] == np.arange(3)[:, None]
+    distances = GroupDistances.from_spectrum(spectrum, sums)
+    for t, own in enumerate(member):
+        w = own / own.sum() - ~own / (~own).sum()
+        assert distances.from_rest[t] == pytest.approx(np.sqrt(w @ K @ w))
+        for u, other in enumerate(member):
+            w = own / own.sum() - other / other.sum()
+            assert distances.between[t, u] == pytest.approx(np.sqrt(w @ K @ w), abs=1e-7)
+    total = np.zeros((3, len(spectrum.gamma)))
+    for label in labels:
+        for t in range(3):
+            w = (label == t) / (label == t).sum() - (label != t) / (label != t).sum()
+            total[t] += 6 * (spectrum.Z.T @ w) ** 2 / (w @ w)
+    variances = variances_against_rest(spectrum, design, sums.n_rows[0])
+    np.testing.assert_allclose(total / len(labels), variances, atol=CLOSE)
+
+
+def pair_by_loop(K, codes, block, units, pair):
+    """Return the exact p-value of a pair: MMD² over ‖w‖², all relabelings of its units."""
+    kept = np.flatnonzero(np.isin(codes, pair))
+    numbers = np.unique(units[kept])
+    first = np.array([kept[units[kept] == number][0] for number in numbers])
+    same = block[kept][:, None] == block[kept]
+    H = np.eye(len(kept)) - same / same.sum(axis=1)
+    centred = H @ K[np.ix_(kept, kept)] @ H
+    values = []
+    for order in permutations(range(len(numbers))):
+        if all(block[first[i]] == block[first[j]] for i, j in enumerate(order)):
+            of_unit = dict(zip(numbers, codes[first[list(order)]], strict=True))
+            labels = np.array([of_unit[units[row]] for row in kept])
+            a, b = labels == pair[0], labels == pair[1]
+            w = a / a.sum() - b / b.sum()
+            values.append(w @ centred @ w / (1 / a.sum() + 1 / b.sum()))
+    if len(set(codes[first])) < 2:
+        return 1.0
+    return np.mean(np.array(values) >= values[0] - 1e-12)
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_p_values_of_pairs_are_those_of_full_enumeration_within_the_pair(name):
+    given, design = design_of(name)
+    codes = given[0].codes
+    n = len(codes)
+    X = rows(n, seed=4)
+    spectrum = GroupSpectrum.from_rows(Gaussian(1.3), X[design.rows], "dense", X, design)
+    factor = PairFactor(spectrum, spectrum.gamma[None])
+    units = np.arange(n) if given[2] is None else given[2].codes
+    block = np.zeros(n, dtype=int)
+    block[design.rows] = design.row_strata
+    pairs = np.column_stack(np.triu_indices(design.n_groups, 1))
+    for chunk in chunks_of_pairs(design, pairs, np.random.default_rng(0)):
+        found = p_values_of_pairs(chunk, [factor], design, 5000)
+        for pair, p in zip(chunk.pairs, found, strict=True):
+            assert p == pytest.approx(pair_by_loop(Gaussian(1.3)(X), codes, block, units, pair))
+
+
+def test_forms_and_sums_over_units_give_pairs_the_values_of_the_obvious_loop():
+    rng = np.random.default_rng(0)
+    labels = encode("groups", np.repeat([0, 1, 2], [8, 9, 9]))
+    design = GroupDesign.from_labels(labels, None, None, None, rng)
+    X = rows(26)
+    spectrum = GroupSpectrum.from_rows(Gaussian(1.0), X[design.rows], "dense", X, design)
+    H = np.array([spectrum.gamma, spectrum.gamma / (spectrum.gamma + 0.02), spectrum.gamma > 0.01])
+    member = np.array([rng.permutation([True] * 8 + [False] * 9) for _ in range(50)])
+    for chunk in chunks_of_pairs(design, np.array([[0, 1], [0, 2]]), rng):
+        # Three statistics of one kernel are cheaper by sums, one by products.
+        sums = _group_pairs._chunk_statistics(chunk, [PairFactor(spectrum, H)], design)
+        forms = _group_pairs._chunk_statistics(chunk, [PairFactor(spectrum, H[:1])], design)
+        assert type(sums) is not type(forms)
+        everyone = np.arange(len(chunk.pairs))
+        Z = spectrum.Z
+        for each in (sums, forms):
+            values = each.values(member, everyone)
+            for place, (a, b) in enumerate(chunk.pairs):
+                units = np.flatnonzero(np.isin(design.labels, (a, b)))
+                for own, value in zip(member, values[:, place], strict=True):
+                    difference = Z[units][own].mean(axis=0) - Z[units][~own].mean(axis=0)
+                    expected = H @ difference**2 / (1 / 8 + 1 / 9)
+                    np.testing.assert_allclose(value, expected[: len(value)], atol=CLOSE)
+
+
+def test_values_at_a_score_invert_scores():
+    mean, spread, skewness = np.array([[3.0, 1.0, 2.0], [2.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
+    moments = NullMoments(mean, spread, skewness)
+    values = moments.values_at(1.7)
+    np.testing.assert_allclose(moments.scores(values[:, None])[:2, 0], 1.7)
+    assert values[2] == np.inf
+    assert moments.values_at(-50.0)[0] == -np.inf
+
+
+def test_multipliers_are_the_most_pairs_that_can_be_equal():
+    def design_with(n_groups, strata=None):
+        labels = encode("groups", np.tile(np.arange(n_groups), 2))
+        return GroupDesign.from_labels(labels, strata, None, None, np.random.default_rng(0))
+
+    # Of four groups, 6, 3, 2, 1 or 0 pairs can be equal.
+    assert multipliers(design_with(2), 1).tolist() == [0]
+    assert multipliers(design_with(3), 3).tolist() == [1, 1, 1]
+    assert multipliers(design_with(4), 6).tolist() == [3, 3, 3, 3, 2, 1]
+    incomplete = design_with(3, encode("strata", [1, 1, 1, 1, 1, 2]))
+    assert multipliers(incomplete, 3).tolist() == [2, 2, 1]
+    steps = multipliers(design_with(4), 6)
+    p = corrected_over_pairs(np.array([0.3, 0.001, 0.2, 0.02, 0.5, 0.9]), steps, 0.01)
+    np.testing.assert_allclose(p, [0.9, 0.01, 0.6, 0.06, 1.0, 1.0])
+
+
+def wide_and_narrow(rng):
+    """Two groups that are alike and four times as wide as the four others."""
+    groups = np.repeat(np.arange(6), 8)
+    return rng.normal(size=(48, 2)) * np.where(groups < 2, 4.0, 1.0)[:, None], groups
+
+
+def test_pairs_of_equal_groups_keep_their_level_if_other_groups_have_another_spread():
+    rng = np.random.default_rng(5)
+    test = GroupTest("gaussian", bandwidths="median", statistics="mmd", n_permutations=99)
+    n_false = n_true = 0
+    for _ in range(120):
+        result = test.test(*wide_and_narrow(rng))
+        found = [{each.first, each.second} for each in result.pairs if each.p_value <= 0.05]
+        n_false += any(each <= {0, 1} or each <= {2, 3, 4, 5} for each in found)
+        n_true += any(len(each & {0, 1}) == 1 for each in found)
+    assert n_false / 120 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 120)
+    assert n_true > 100
 
 
 def test_two_groups_are_two_samples():
@@ -203,10 +314,50 @@ def plain(rng):
     return rng.integers(0, 3, size=(26, 2)), np.repeat([0, 1, 2], [1, 5, 20]), {}
 
 
+def balanced(rng):
+    """Three groups of ten rows."""
+    return rng.normal(size=(30, 2)), np.repeat([0, 1, 2], 10), {}
+
+
+def unbalanced(rng):
+    """Groups of 3, 9 and 28 rows with heavy tails."""
+    return rng.standard_t(2, size=(40, 2)), np.repeat([0, 1, 2], [3, 9, 28]), {}
+
+
+def tied(rng):
+    """Rows of two zeros and ones."""
+    return rng.integers(0, 2, size=(30, 2)), np.repeat([0, 1, 2], 10), {}
+
+
+def single_rows(rng):
+    """Ten groups of one row beside one of twenty."""
+    return rng.normal(size=(30, 2)), np.r_[np.arange(10), np.full(20, 10)], {}
+
+
+def many_groups(rng):
+    """Twenty groups of three rows."""
+    return rng.normal(size=(60, 2)), np.repeat(np.arange(20), 3), {}
+
+
+def clusters_in_strata(rng):
+    """Two sites that differ, each with eight subjects of four rows, groups unequal by site."""
+    subject = np.repeat(np.arange(16), 4)
+    site = subject // 8
+    of_subject = np.r_[rng.permutation([0] * 6 + [1] * 2), rng.permutation([0] * 2 + [1] * 6)]
+    X = rng.normal(size=(16, 2))[subject] + 0.5 * rng.normal(size=(64, 2)) + 2.0 * site[:, None]
+    return X, of_subject[subject], {"clusters": subject, "strata": site}
+
+
 @pytest.mark.parametrize(
     ("make", "design"),
     [
         (plain, ()),
+        (balanced, ()),
+        (unbalanced, ()),
+        (tied, ()),
+        (single_rows, ()),
+        (many_groups, ()),
+        (clusters_in_strata, ("clusters", "strata")),
         (repeated_measures, ("clusters",)),
         (confounded, ("strata",)),
         (paired, ("pairs",)),
@@ -216,7 +367,7 @@ def test_levels_hold_in_every_design(make, design):
     assert level(make, **dict.fromkeys(design)) <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 200)
 
 
-@pytest.mark.parametrize("make", [repeated_measures, confounded])
+@pytest.mark.parametrize("make", [repeated_measures, confounded, clusters_in_strata])
 def test_ignoring_the_design_rejects_far_too_often(make):
     assert level(make, repetitions=60) > 0.5
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from muhat import IndependenceTest, Nystrom, RandomFeatures
+from muhat.gram import PivotedCholesky
 from muhat.kernels import Function, Precomputed
 
 DRAWS, PERMUTATIONS = 120, 19
@@ -82,11 +83,24 @@ def test_so_it_is_where_landmarks_and_bandwidths_are_learnt_from_some_rows_by_de
     8 landmarks beyond 30 rows, bandwidths from the first 6 rows.
     """
     monkeypatch.setattr("muhat.testing._independence.MAX_ROWS_DENSE", 30)
+    monkeypatch.setattr("muhat.testing._independence.MAX_ROWS_OF_MATRICES", 35)
     monkeypatch.setattr("muhat.testing._independence.N_LANDMARKS", 8)
     monkeypatch.setattr("muhat.testing._ladder.MAX_ROWS_FOR_DISTANCES", 6)
     rejected = 0
     for seed in range(DRAWS):
         X, Y = normal(2)(np.random.default_rng([23, seed]))
+        test = IndependenceTest(n_permutations=PERMUTATIONS, random_state=seed, n_jobs=1)
+        rejected += test.test(X, Y).p_value <= 0.05
+    assert rejected / DRAWS <= MOST
+
+
+def test_so_it_is_where_the_spectra_come_from_low_rank_factors(monkeypatch):
+    """Matrices of all 40 rows, and 6 pivots for the spectrum, far fewer than it would need."""
+    monkeypatch.setattr("muhat.testing._independence.MAX_ROWS_DENSE", 30)
+    monkeypatch.setattr("muhat.testing._independence.PIVOTS", PivotedCholesky(max_rank=6))
+    rejected = 0
+    for seed in range(DRAWS):
+        X, Y = normal(2)(np.random.default_rng([24, seed]))
         test = IndependenceTest(n_permutations=PERMUTATIONS, random_state=seed, n_jobs=1)
         rejected += test.test(X, Y).p_value <= 0.05
     assert rejected / DRAWS <= MOST

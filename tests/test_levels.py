@@ -7,6 +7,7 @@ that a route of that level fails in one of them with near certainty.
 """
 
 from contextlib import suppress
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -66,6 +67,34 @@ def rejections(test_of, law, sizes, seed=0):
             tested += 1
     assert tested > DRAWS / 2
     return found
+
+
+@pytest.mark.filterwarnings("ignore")  # of constant columns, which few draws of categories have
+@pytest.mark.parametrize("law", LAWS)
+def test_the_default_of_many_rows_keeps_its_level(law, monkeypatch):
+    monkeypatch.setattr("muhat.testing._two_samples.MAX_ROWS_DENSE_DEFAULT", 20)
+    monkeypatch.setattr("muhat.testing._landmarks.N_LANDMARKS", 12)
+    sizes = SIZES["equal" if len(law) % 2 else "unequal"]
+
+    def p_value(X, Y, number):
+        return TwoSampleTest(n_permutations=19, random_state=number).test(X, Y).p_value
+
+    assert rejections(p_value, law, sizes) <= MOST
+
+
+def test_the_default_of_many_rows_is_valid_over_all_labelings_of_a_pool(monkeypatch):
+    """Of all labelings of eight rows, no more than a share α may have p ≤ α."""
+    monkeypatch.setattr("muhat.testing._two_samples.MAX_ROWS_DENSE_DEFAULT", 4)
+    monkeypatch.setattr("muhat.testing._landmarks.N_LANDMARKS", 5)
+    pool = np.random.default_rng(3).normal(size=(8, 2))
+    found = []
+    for first in combinations(range(8), 4):
+        is_first = np.isin(np.arange(8), first)
+        test = TwoSampleTest(n_permutations=69, random_state=len(found))
+        found.append(test.test(pool[is_first], pool[~is_first]).p_value)
+    for level in (0.05, 0.1, 0.2, 0.5):
+        # Landmarks differ between labelings, so that the share varies around its expectation.
+        assert np.mean(np.array(found) <= level) <= level + 3 * np.sqrt(level * (1 - level) / 70)
 
 
 @pytest.mark.filterwarnings("ignore")  # of constant columns, which few draws of categories have

@@ -68,9 +68,15 @@ class PermutationTest(BaseEstimator):
         if rows < MIN_ROWS_FOR_THREADS:
             with BLAS_ON_ONE_THREAD:
                 return [work(part) for part in parts]
-        cores = available_cores() if self.n_jobs is None else joblib.effective_n_jobs(self.n_jobs)
-        with limit_cores(cores):
+        with limit_cores(self._n_cores):
             return share_between_cores(work, parts)
+
+    @property
+    def _n_cores(self) -> int:
+        """How many cores to use."""
+        if self.n_jobs is None:
+            return available_cores()
+        return int(joblib.effective_n_jobs(self.n_jobs))
 
     def _sample(self, name: str, X: Any, least: int = 2) -> tuple[Array, tuple[str, ...] | None]:
         """Return a sample of at least ``least`` rows as float64, and the names of its columns."""

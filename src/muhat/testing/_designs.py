@@ -154,6 +154,23 @@ class GroupDesign:
             strata=np.unique(self.strata[stays], return_inverse=True)[1],
         )
 
+    def pair(self, first: int, second: int) -> GroupDesign:
+        """Return the design of two groups, whose rows are the units of this one.
+
+        Units are sorted by stratum and group, so that designs of equal counts have equal labels.
+        """
+        units = np.flatnonzero((self.labels == first) | (self.labels == second))
+        is_second = self.labels[units] == second
+        order = np.lexsort((is_second, self.strata[units]))
+        units = units[order]
+        return GroupDesign(
+            names=(self.names[first], self.names[second]),
+            rows=units,
+            unit=np.arange(len(units)),
+            labels=is_second[order].astype(np.int64),
+            strata=np.unique(self.strata[units], return_inverse=True)[1],
+        )
+
     @property
     def n_groups(self) -> int:
         """T."""

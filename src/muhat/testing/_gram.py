@@ -55,10 +55,14 @@ class PooledGram(ABC):
     def witness(self, statistic: Statistic, labels: Array) -> Element:
         """Return the function whose mean over X less that over Y is T; μ̂_X − μ̂_Y if h(γ) = γ."""
 
+    def squared_mmd(self, labels: Array, unbiased: bool = False) -> float:
+        """Return ‖μ̂_X − μ̂_Y‖², or its U-statistic."""
+        T, _ = self.statistics([MMD(unbiased)], labels[:, None])
+        return float(T[0, 0])
+
     def mmd(self, labels: Array) -> float:
         """Return ‖μ̂_X − μ̂_Y‖."""
-        T, _ = self.statistics([MMD()], labels[:, None])
-        return float(np.sqrt(np.maximum(T.sum(), 0)))
+        return float(np.sqrt(max(self.squared_mmd(labels), 0.0)))
 
     def mmd_interval(self, labels: Array) -> tuple[float, float]:
         """Return an approximate 95 % confidence interval of ‖μ_X − μ_Y‖ of the distributions.
@@ -67,14 +71,13 @@ class PooledGram(ABC):
         μ_Y, and that which it has where both are equal: the first counts where they are far apart,
         the second where they are not.
         """
-        observed, unbiased = labels[:, None], [MMD(unbiased=True)]
-        squared = float(self.statistics(unbiased, observed)[0][0, 0])
+        squared = self.squared_mmd(labels, unbiased=True)
         f = self.differences(labels)
         unit = np.abs(f).max()  # whose square may be beyond the range of numbers
         f = quotient(f, unit)
         error_x = 2 * unit * f[labels].std(ddof=1) / np.sqrt(labels.sum())
         error_y = 2 * unit * f[~labels].std(ddof=1) / np.sqrt((~labels).sum())
-        null_spread = self.null_moments(unbiased, observed).spread[0]
+        null_spread = self.null_moments([MMD(unbiased=True)], labels[:, None]).spread[0]
         reach = NORMAL_95 * np.hypot(np.hypot(error_x, error_y), null_spread)
         low, high = max(squared - reach, 0.0), max(squared + reach, 0.0)
         return float(np.sqrt(low)), float(np.sqrt(high))
@@ -174,14 +177,19 @@ class PooledSpectrum(PooledGram):
         )
 
     @classmethod
-    def from_features(cls, features: FeatureMap, Z: Array) -> PooledSpectrum:
-        """Decompose the covariance of the features Φ = z(Z): at most one eigenpair per feature."""
+    def from_features(
+        cls, features: FeatureMap, Z: Array, least_share: float = 0.0
+    ) -> PooledSpectrum:
+        """Decompose the covariance of the features Φ = z(Z): at most one eigenpair per feature.
+
+        Eigenvalues below the least share of the largest are left out.
+        """
         phi = features(Z)
         bound = features.kernel.bound
         kappa2 = bound if np.isfinite(bound) else float(np.einsum("ij,ij->i", phi, phi).max())
         phi -= phi.mean(axis=0)
         gamma, V = eigh(phi.T @ phi / len(Z), driver="evd", check_finite=False)
-        kept = is_kept(gamma, len(Z))
+        kept = is_kept(gamma, len(Z)) & (gamma >= least_share * gamma.max())
         gamma, V = gamma[kept], V[:, kept]
         return cls(
             gamma, phi @ (V / np.sqrt(len(Z) * gamma)), kappa2, lambda a: features.embedding(V @ a)
@@ -211,7 +219,8 @@ class PooledSpectrum(PooledGram):
 
         For large samples u_kᵀ w is normal.
         """
-        squares = np.einsum("ik,ik->k", self.U, self.U)  # one each, but for units of several rows
+        # One each, but for units of several rows.
+        squares = np.einsum("ik,ik->k", self.U, self.U, dtype=np.float64)
         h = len(labels) * _mean_square(labels) * self._weights(statistics) * squares
         unit = np.abs(h).max(axis=1, initial=0)
         h = quotient(h, unit[:, None])
@@ -296,8 +305,11 @@ def _unbiased(statistics: Sequence[Statistic]) -> Array:
 
 
 def _product(M: Array, labels: Array, less: float = 0.0) -> Array:
-    """Return Mᵀ times columns of true and false, as numbers less a constant, in blocks of rows."""
+    """Return Mᵀ times columns of true and false, as numbers less a constant, in blocks of rows.
+
+    Each block is multiplied in the precision of M, and added in double.
+    """
     product = np.zeros((M.shape[1], *labels.shape[1:]))
     for rows in slices(0, len(M), ROWS_PER_BLOCK):
-        product += M[rows].T @ (labels[rows] - less)
+        product += M[rows].T @ (labels[rows] - M.dtype.type(less))
     return product

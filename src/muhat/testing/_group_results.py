@@ -27,7 +27,8 @@ class GroupDifference:
     """The distance of its kernel mean from that of the rest."""
     p_value: float
     """Corrected for the number of groups by the largest statistic (Westfall and Young), groups
-    that stand out more being left out of the rest."""
+    that stand out more being left out of the rest. Exact if no group differs; approximate for the
+    others if some do."""
     column: str
     """The column in which it differs most from the rest; empty without columns."""
     shift: float
@@ -45,11 +46,9 @@ class PairDifference:
     mmd: float
     """The distance of their kernel means."""
     p_value: float
-    """Corrected for the number of pairs by the largest statistic (Westfall and Young).
-
-    Valid only if all groups have one distribution: where some differ in spread, two groups that are
-    equal, and wider than the others, mostly have a small p-value. Compare two groups of interest
-    by TwoSampleTest."""
+    """Permuted within the pair, and corrected for the number of pairs by Shaffer's step-down: valid
+    whatever the other groups are. Never below the p-value of all groups; 1 if no stratum has both
+    groups."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,8 +64,7 @@ class GroupResult(Result):
     groups : tuple of GroupDifference
         Every group against all others, the smallest p-value first.
     pairs : tuple of PairDifference
-        All pairs, the smallest p-value first; empty beyond 50 groups. Their p-values are valid only
-        if all groups have one distribution (see ``PairDifference``).
+        All pairs, the smallest p-value first; empty beyond 50 groups.
     features : tuple of GroupFeature
         Every column, the smallest p-value first.
     title : str or None

@@ -1,4 +1,4 @@
-"""Statistics of k groups for every relabeling: all groups, each against the rest, and all pairs.
+"""Statistics of k groups for every relabeling: of all groups, and of each against the rest.
 
 With the eigenpairs γ, u of the pool's centred Gram matrix and S_tk the sum of u_k over the rows of
 group t, T_h = N Σ_k h(γ_k) Σ_t S_tk²/n_t: docs/maths.md, "tests for many groups". A relabeling
@@ -129,6 +129,11 @@ class GroupSpectrum:
                 found += each.resolve(self.gamma, self.kappa2)
         return found
 
+    def weights(self, statistics: list[Statistic]) -> Array:
+        """Return h(γ) of statistics whose parameters are numbers, shape (J, r)."""
+        H = np.array([each.weight(self.gamma) for each in statistics])
+        return H.reshape(len(statistics), len(self.gamma))
+
     def stratum_squares(self, strata: Array) -> Array:
         """Return the sums of Z² over the units of every stratum, shape (strata, r)."""
         starts = np.searchsorted(strata, np.arange(strata[-1] + 1))
@@ -136,111 +141,75 @@ class GroupSpectrum:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparisons:
-    """Which groups are compared: each with the rest, and all pairs if they are few."""
-
-    design: GroupDesign
-    pairs: Array
-    """Two groups in each row, shape (P, 2)."""
-
-    @classmethod
-    def choose(cls, design: GroupDesign, max_groups: int) -> Comparisons:
-        """Return each group against the rest, and all pairs of at most so many groups."""
-        pairs = np.empty((0, 2), dtype=np.int64)
-        if design.n_groups <= max_groups:
-            pairs = np.column_stack(np.triu_indices(design.n_groups, 1))
-        return cls(design, pairs)
-
-    @property
-    def size(self) -> int:
-        """T comparisons with the rest, and P pairs."""
-        return self.design.n_groups + len(self.pairs)
-
-    def values(self, h: Array, S: Array, n: Array) -> Array:
-        """Return N Σ_k h_k (uᵀw)²/‖w‖² of every comparison, shape (size, some).
-
-        S are sums over groups, shape (some, T, r), n the rows of groups, shape (some, T). Against
-        the rest w is 1/n_t and −1/(N − n_t), for a pair 1/n_t and −1/n_u.
-        """
-        N = n[0].sum()
-        T = self.design.n_groups
-        if not len(self.pairs):
-            own = np.einsum("btk,btk,k->bt", S, S, h)
-            return np.asarray(N * (own * N / (n * (N - n))).T)
-        G = (S * h) @ S.transpose(0, 2, 1)
-        found = np.empty((self.size, len(S)))
-        own = G[:, np.arange(T), np.arange(T)]
-        found[:T] = N * (own * N / (n * (N - n))).T
-        first, second = self.pairs.T
-        a, b = n[:, first], n[:, second]
-        squares = own[:, first] / a**2 + own[:, second] / b**2 - 2 * G[:, first, second] / (a * b)
-        found[T:] = (N * squares * a * b / (a + b)).T
-        return found
-
-    def variances(self, squares: Array, n: Array) -> Array:
-        """Return the mean of N (u_kᵀw)²/‖w‖² over relabelings, shape (size, r).
-
-        ``squares`` are those of u_k over the units of each stratum, n the rows of groups, (T,). In
-        a stratum of c units with m_t in group t, the sums of u_k over groups t and u have the
-        covariance (c 1{t = u} − m_u) m_t q/(c (c − 1)).
-        """
-        N = n.sum()
-        T = self.design.n_groups
-        m = self.design.counts.astype(np.float64)
-        c = m.sum(axis=1, keepdims=True)
-        scale = np.where(c > 1, 1 / np.maximum(c * (c - 1), 1), 0)
-        coefficients = np.empty((self.size, len(m)))
-        coefficients[:T] = (m * (c - m) * scale).T * (N * N / (n * (N - n)))[:, None]
-        first, second = self.pairs.T
-        a, b = n[first], n[second]
-        own = m[:, first] * (c - m[:, first]) / a**2 + m[:, second] * (c - m[:, second]) / b**2
-        both = own + 2 * m[:, first] * m[:, second] / (a * b)
-        coefficients[T:] = (both * scale * (N * a * b / (a + b))).T
-        return coefficients @ squares
-
-
-@dataclass(frozen=True, eq=False)
 class KernelGroupStatistics:
-    """What one kernel finds: statistics of all groups, and of comparisons."""
+    """What one kernel finds: statistics of all groups, and of each group against the rest."""
 
     statistics: list[Statistic]
     values: Array
     """T_h of every statistic and relabeling, shape (J, B + 1)."""
     null_moments: NullMoments
     log_scores: Array
-    """log Σ_j exp(c z_j) of every comparison's normal scores z_j, shape (size, B + 1)."""
+    """log Σ_j exp(c z_j) of every group's normal scores z_j against the rest, shape (T, B + 1)."""
 
 
 def kernel_statistics(
-    spectrum: GroupSpectrum, statistics: list[Statistic], sums: GroupSums, compared: Comparisons
+    spectrum: GroupSpectrum, statistics: list[Statistic], sums: GroupSums, design: GroupDesign
 ) -> KernelGroupStatistics:
-    """Return the statistics of one kernel for every relabeling."""
-    design = compared.design
+    """Return the statistics of one kernel for every relabeling.
+
+    Of a group against the rest, w is 1/n_t and −1/(N − n_t), and the statistic
+    N Σ_k h_k (uᵀw)²/‖w‖² = N²/(n_t (N − n_t)) Σ_k h_k S_tk².
+    """
     resolved = spectrum.resolve(statistics)
-    H = np.array([each.weight(spectrum.gamma) for each in resolved])
-    H = H.reshape(len(resolved), len(spectrum.gamma))
+    H = spectrum.weights(resolved)
     n = sums.n_rows
     N = float(design.sizes.sum())
-    variances = compared.variances(spectrum.stratum_squares(design.strata), n[0])
-    of_comparisons = [_null_moments(h * variances, 1) for h in H]
     values = np.empty((len(H), sums.n_relabelings))
-    log_scores = np.full((compared.size, sums.n_relabelings), -np.inf)
+    log_scores = np.full((design.n_groups, sums.n_relabelings), -np.inf)
     if not len(H):
         moments = NullMoments(np.empty(0), np.empty(0), np.empty(0))
         return KernelGroupStatistics(resolved, values, moments, log_scores)
+    variances = variances_against_rest(spectrum, design, n[0])
+    of_groups = [_null_moments(h * variances, 1) for h in H]
     for some, S in sums.blocks(spectrum.Z):
-        squares = ((1 / n[some])[:, None, :] @ S**2)[:, 0]  # Σ_t S_tk²/n_t, shape (some, r)
-        values[:, some] = N * H @ squares.T
-        for h, moments in zip(H, of_comparisons, strict=True):
-            scores = moments.scores(compared.values(h, S, n[some]))
-            log_scores[:, some] = np.logaddexp(log_scores[:, some], SHARPNESS * scores)
+        squares = (S * S) @ H.T  # Σ_k h_jk S_tk², shape (some, T, J)
+        rows = n[some][:, :, None]
+        values[:, some] = N * (squares / rows).sum(axis=1).T
+        squares *= N * N / (rows * (N - rows))
+        for j, moments in enumerate(of_groups):
+            scores = SHARPNESS * moments.scores(squares[:, :, j].T)
+            log_scores[:, some] = np.logaddexp(log_scores[:, some], scores)
     # Each component of T_h is about χ² with T − 1 degrees of freedom; (N − n_t)/N sums to T − 1.
     degrees = design.n_groups - 1
-    shares = (1 - n[0] / N)[:, None]
-    of_component = (variances[: design.n_groups] * shares).sum(axis=0) / degrees
+    of_component = (variances * (1 - n[0] / N)[:, None]).sum(axis=0) / degrees
     return KernelGroupStatistics(
         resolved, values, _null_moments(H * of_component, degrees), log_scores
     )
+
+
+def variances_against_rest(spectrum: GroupSpectrum, design: GroupDesign, n: Array) -> Array:
+    """Return the mean of N (u_kᵀw)²/‖w‖² of every group over relabelings, shape (T, r).
+
+    In a stratum of c units with m_t in group t, the sum of u_k over group t has the variance
+    m_t (c − m_t)/(c (c − 1)) Σ u_k². n are the rows of groups, shape (T,).
+    """
+    N = n.sum()
+    m = design.counts.astype(np.float64)
+    c = m.sum(axis=1, keepdims=True)
+    scale = np.where(c > 1, 1 / np.maximum(c * (c - 1), 1), 0)
+    coefficients = (m * (c - m) * scale).T * (N * N / (n * (N - n)))[:, None]
+    return np.asarray(coefficients @ spectrum.stratum_squares(design.strata))
+
+
+def sums_of_weighted_chi_squares(matrices: Array) -> NullMoments:
+    """Return the moments of Σ_i λ_i χ²_i, λ the eigenvalues of each matrix, shape (J, c, c)."""
+    unit = np.abs(matrices).max(axis=(1, 2), initial=0)
+    scaled = quotient(matrices, unit[:, None, None])
+    squared = scaled @ scaled
+    first = scaled.trace(axis1=1, axis2=2)
+    second = squared.trace(axis1=1, axis2=2)
+    third = np.einsum("jab,jba->j", squared, scaled)
+    return NullMoments.from_squares(np.array([first, second, third]), unit)
 
 
 def _null_moments(weights: Array, degrees: int) -> NullMoments:
@@ -251,13 +220,22 @@ def _null_moments(weights: Array, degrees: int) -> NullMoments:
     return NullMoments.from_squares(sums, unit)
 
 
-def distances_of(spectrum: GroupSpectrum, sums: GroupSums, compared: Comparisons) -> Array:
-    """Return the observed MMD of every comparison, shape (size,)."""
-    n = sums.n_rows[0]
-    S = sums.observed(spectrum.Z)
-    squares = compared.values(spectrum.gamma, S[None], n[None])[:, 0]
-    N = n.sum()
-    first, second = compared.pairs.T
-    # Without the factor 1/‖w‖² that puts statistics on one scale.
-    factor = np.concatenate([N / (n * (N - n)), 1 / n[first] + 1 / n[second]])
-    return np.sqrt(np.maximum(squares * factor, 0))
+@dataclass(frozen=True, eq=False)
+class GroupDistances:
+    """The observed MMD of each group from the rest, shape (T,), and of pairs, shape (T, T)."""
+
+    from_rest: Array
+    between: Array
+
+    @classmethod
+    def from_spectrum(cls, spectrum: GroupSpectrum, sums: GroupSums) -> GroupDistances:
+        """Return the distances of observed groups in the kernel of a spectrum."""
+        n = sums.n_rows[0]
+        N = n.sum()
+        S = sums.observed(spectrum.Z)
+        G = N * (S * spectrum.gamma) @ S.T
+        own = G.diagonal()
+        from_rest = np.sqrt(np.maximum(own, 0)) * N / (n * (N - n))
+        means = own / n**2
+        between = means[:, None] + means - 2 * G / (n[:, None] * n)
+        return cls(from_rest, np.sqrt(np.maximum(between, 0)))

@@ -17,13 +17,21 @@ from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest, spectral_gr
 from muhat.testing._designs import GroupDesign, encode
 from muhat.testing._distances import Distance
 from muhat.testing._group_columns import ColumnDifferences, column_differences
+from muhat.testing._group_pairs import (
+    PairChunk,
+    PairFactor,
+    chunks_of_pairs,
+    corrected_over_pairs,
+    multipliers,
+    n_last_look,
+    p_values_of_pairs,
+)
 from muhat.testing._group_results import GroupDifference, GroupResult, PairDifference
 from muhat.testing._group_statistics import (
-    Comparisons,
+    GroupDistances,
     GroupSpectrum,
     GroupSums,
     KernelGroupStatistics,
-    distances_of,
     kernel_statistics,
 )
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
@@ -34,7 +42,7 @@ from muhat.testing._permutations import (
     PermutationTable,
 )
 from muhat.testing._results import Candidates, result_fields
-from muhat.testing._statistics import MMD, Filtered, Statistic
+from muhat.testing._statistics import MMD, Filtered, Spectral, Statistic
 from muhat.testing._two_samples import candidates_of, families_of_kernels
 
 MAX_ROWS_DENSE = 500
@@ -53,6 +61,10 @@ SHARES = (1e-1, 1e-2, 1e-3)
 MAX_GROUPS_FOR_PAIRS = 50
 """Groups up to which all pairs are compared."""
 
+PAIR_STATISTICS = (MMD(), Spectral("tsvd", shares=SHARES))
+"""Default statistics of pairs; of the default kernels, pairs take every second bandwidth. They are
+fewer than for all groups, as small corrected p-values of many pairs take many relabelings."""
+
 MAX_STEP_P_VALUE, MAX_STEPS = 0.1, 10
 """A group up to this p-value is taken out of the rest of the others, and how many at most."""
 
@@ -63,7 +75,8 @@ class GroupTest(PermutationTest):
     All rows are pooled, bandwidths and Gram matrices come from the pool without its labels, and
     labels are permuted as the design allows. All statistics share the permutations and are combined
     into one exact p-value as in `TwoSampleTest`. From the same permutations come p-values of each
-    group against the rest and of all pairs, corrected by the largest statistic.
+    group against the rest, corrected by the largest statistic. Each pair is permuted within itself,
+    so that its p-value is valid whatever the other groups are, and corrected for their number.
 
     Parameters
     ----------
@@ -157,12 +170,23 @@ class GroupTest(PermutationTest):
             codes["groups"], codes.get("strata"), codes.get("clusters"), codes.get("pairs"), rng
         )
         scaled = self._scaled(rows)
-        compared = Comparisons.choose(design, MAX_GROUPS_FOR_PAIRS)
-        permuted = self._permuted(scaled, statistics, compared, rng)
+        permuted = self._permuted(scaled, statistics, design, rng)
         names = names or tuple(f"column {number}" for number in range(rows.shape[1]))
         columns = column_differences(scaled[design.rows], design, permuted.sums, names)
-        p_of_groups = self._step_down(scaled, statistics, design, permuted, rng)
-        return self._result(permuted, compared, columns, p_of_groups, names, codes["groups"].title)
+        p_of_groups = self._step_down(scaled, statistics, permuted, rng)
+        pairs = self._pair_differences(permuted, statistics, rng)
+        groups = _group_differences(permuted, columns, p_of_groups, names)
+        return GroupResult(
+            **result_fields(permuted.table, permuted.candidates),
+            n=len(design.rows),
+            groups=tuple(sorted(groups, key=_most_different_first)),
+            pairs=tuple(sorted(pairs, key=_most_different_first)),
+            features=columns.features,
+            least_p_value=design.least_p_value(self.n_permutations),
+            is_complete=design.is_enumerable(self.n_permutations),
+            title=codes["groups"].title,
+            rows_together=int(design.sizes[0]) if design.are_bins else 1,
+        )
 
     def _check(self) -> list[Statistic]:
         """Raise MuhatError for invalid parameters; return the statistics."""
@@ -211,7 +235,6 @@ class GroupTest(PermutationTest):
         self,
         X: Array,
         statistics: list[Statistic],
-        design: GroupDesign,
         permuted: _Permuted,
         rng: np.random.Generator,
     ) -> Array:
@@ -220,11 +243,12 @@ class GroupTest(PermutationTest):
         A group that stands out is taken out, and the others are compared without it: else they
         would differ from a rest that contains it. P-values never fall from step to step.
         """
+        design = permuted.design
         found = np.ones(design.n_groups)
         left = np.arange(design.n_groups)
         floor = 0.0
         for _ in range(MAX_STEPS + 1):
-            scores = permuted.scores[: len(left)]
+            scores = permuted.scores
             found[left] = np.maximum(floor, corrected_p_values(scores))
             most = int(scores[:, 0].argmax())
             floor = float(found[left[most]])
@@ -233,19 +257,17 @@ class GroupTest(PermutationTest):
             design, left = design.without(most), np.delete(left, most)
             if not design.is_permutable:
                 break
-            compared = Comparisons.choose(design, max_groups=0)
-            permuted = self._permuted(X, statistics, compared, rng)
+            permuted = self._permuted(X, statistics, design, rng)
         return found
 
     def _permuted(
         self,
         X: Array,
         statistics: list[Statistic],
-        compared: Comparisons,
+        design: GroupDesign,
         rng: np.random.Generator,
     ) -> _Permuted:
         """Return all statistics of all kernels for every relabeling."""
-        design = compared.design
         X = X[design.rows]
         labels = design.relabelings(self.n_permutations, rng)
         sums = GroupSums.from_labels(labels, design.sizes, design.n_groups)
@@ -254,16 +276,16 @@ class GroupTest(PermutationTest):
         kernels = self._kernels(learn)
         gram = self._gram(len(X))
 
-        def of_kernel(kernel: Kernel) -> tuple[KernelGroupStatistics, Array]:
-            spectrum = GroupSpectrum.from_rows(kernel, X, gram, learn, compared.design)
+        def of_kernel(kernel: Kernel) -> tuple[GroupSpectrum, KernelGroupStatistics]:
+            spectrum = GroupSpectrum.from_rows(kernel, X, gram, learn, design)
             own: list[Statistic] = [MMD()] if isinstance(kernel, Distance) else statistics
-            found = kernel_statistics(spectrum, own, sums, compared)
-            return found, distances_of(spectrum, sums, compared)
+            return spectrum, kernel_statistics(spectrum, own, sums, design)
 
         if not np.ptp(X, axis=0).any():
-            return _no_differences(kernels[0], sums, compared)
+            return _no_differences(kernels[0], sums, design)
         both = self._map(of_kernel, kernels, len(X))
-        found = [each for each, _ in both]
+        spectra = [each for each, _ in both]
+        found = [each for _, each in both]
         candidates = candidates_of("GroupTest", kernels, [each.statistics for each in found])
         values = np.concatenate([each.values for each in found])
         table = PermutationTable(
@@ -274,58 +296,84 @@ class GroupTest(PermutationTest):
         )
         scores = np.logaddexp.reduce([each.log_scores for each in found])
         (kernel,), _ = candidates[table.largest_statistic]
-        distances = next(each for place, (_, each) in enumerate(both) if kernels[place] is kernel)
+        (place,) = (number for number, each in enumerate(kernels) if each is kernel)
+        distances = GroupDistances.from_spectrum(spectra[place], sums)
         soft_maxima = (scores - np.log(len(candidates))) / SHARPNESS
-        return _Permuted(table, candidates, soft_maxima, distances, sums)
+        pool = list(zip(kernels, spectra, strict=True))
+        return _Permuted(design, table, candidates, soft_maxima, distances, sums, pool)
 
-    def _result(
-        self,
-        permuted: _Permuted,
-        compared: Comparisons,
-        columns: ColumnDifferences,
-        p_of_groups: Array,
-        names: tuple[str, ...],
-        title: str | None,
-    ) -> GroupResult:
-        """Return the p-value with tables of groups, pairs and columns."""
-        design, T = compared.design, compared.design.n_groups
-        n_rows = permuted.sums.n_rows[0].astype(int)
-        groups = []
-        for t, label in enumerate(design.names):
-            column = columns.columns[t]
-            shift = float(columns.shifts[t, column])
-            mmd, p = float(permuted.distances[t]), float(p_of_groups[t])
-            groups.append(GroupDifference(label, int(n_rows[t]), mmd, p, names[column], shift))
-        pairs = []
-        if len(compared.pairs):
-            p_of_pairs = corrected_p_values(permuted.scores[T:])
-            for place, (t, u) in enumerate(compared.pairs.tolist()):
-                mmd, p = float(permuted.distances[T + place]), float(p_of_pairs[place])
-                pairs.append(PairDifference(design.names[t], design.names[u], mmd, p))
-        return GroupResult(
-            **result_fields(permuted.table, permuted.candidates),
-            n=len(design.rows),
-            groups=tuple(sorted(groups, key=_most_different_first)),
-            pairs=tuple(sorted(pairs, key=_most_different_first)),
-            features=columns.features,
-            least_p_value=design.least_p_value(self.n_permutations),
-            is_complete=design.is_enumerable(self.n_permutations),
-            title=title,
-            rows_together=int(design.sizes[0]) if design.are_bins else 1,
-        )
+    def _pair_differences(
+        self, permuted: _Permuted, statistics: list[Statistic], rng: np.random.Generator
+    ) -> list[PairDifference]:
+        """Return all pairs with their p-values; none beyond 50 groups.
+
+        The p-value of two groups is that of all groups. Pairs that no stratum has both groups of
+        cannot be compared, and have a p-value of 1.
+        """
+        design = permuted.design
+        if design.n_groups > MAX_GROUPS_FOR_PAIRS:
+            return []
+        pairs = np.column_stack(np.triu_indices(design.n_groups, 1))
+        p_values = np.ones(len(pairs))
+        p_of_all = permuted.table.p_value
+        if len(pairs) == 1:
+            p_values[0] = p_of_all
+        elif permuted.spectra:
+            factors = self._pair_factors(permuted.spectra, statistics)
+            chunks = chunks_of_pairs(design, pairs, rng)
+            compared = np.concatenate([each.pairs for each in chunks])
+            steps = multipliers(design, len(compared))
+            n_last = n_last_look(steps, self.n_permutations)
+
+            def of_chunk(chunk: PairChunk) -> Array:
+                return p_values_of_pairs(chunk, factors, design, n_last)
+
+            found = self._map(of_chunk, chunks, len(design.rows))
+            corrected = corrected_over_pairs(np.concatenate(found), steps, p_of_all)
+            T = design.n_groups
+            places = np.searchsorted(pairs @ [T, 1], compared @ [T, 1])
+            p_values[places] = corrected
+        between = permuted.distances.between
+        differences = []
+        for (t, u), p in zip(pairs.tolist(), p_values.tolist(), strict=True):
+            names = design.names[t], design.names[u]
+            differences.append(PairDifference(*names, float(between[t, u]), p))
+        return differences
+
+    def _pair_factors(
+        self, spectra: list[tuple[Kernel, GroupSpectrum]], statistics: list[Statistic]
+    ) -> list[PairFactor]:
+        """Return what pairs are compared by: what was asked for, or less than for all groups."""
+        factors = []
+        is_default = self.kernel is None and self.statistics == DEFAULT_STATISTICS
+        for place, (kernel, spectrum) in enumerate(spectra):
+            own: list[Statistic] = statistics
+            if isinstance(kernel, Distance):
+                own = [MMD()]
+            elif is_default:
+                if place % 2:
+                    continue
+                own = list(PAIR_STATISTICS)
+            H = spectrum.weights(spectrum.resolve(own))
+            if len(H):
+                factors.append(PairFactor(spectrum, H))
+        return factors
 
 
 @dataclass(frozen=True, eq=False)
 class _Permuted:
-    """All statistics for every relabeling, scores of comparisons, and observed distances."""
+    """All statistics for every relabeling, scores of groups, and observed distances."""
 
+    design: GroupDesign
     table: PermutationTable
     candidates: Candidates
     scores: Array
-    """The soft maximum of every comparison's scores, shape (comparisons, B + 1)."""
-    distances: Array
-    """MMD of every comparison, for the kernel of the largest statistic."""
+    """The soft maximum of every group's scores against the rest, shape (T, B + 1)."""
+    distances: GroupDistances
+    """For the kernel of the largest statistic."""
     sums: GroupSums
+    spectra: list[tuple[Kernel, GroupSpectrum]]
+    """Every kernel with its spectrum; none if all rows are equal."""
 
 
 def corrected_p_values(scores: Array) -> Array:
@@ -339,11 +387,27 @@ def corrected_p_values(scores: Array) -> Array:
     return (len(largest) - smaller) / len(largest)
 
 
-def _no_differences(kernel: Kernel, sums: GroupSums, compared: Comparisons) -> _Permuted:
+def _no_differences(kernel: Kernel, sums: GroupSums, design: GroupDesign) -> _Permuted:
     """Return what is found in rows that are all equal: every p-value is 1."""
+    T = design.n_groups
     table = PermutationTable(np.zeros((1, sums.n_relabelings)), np.zeros(1))
-    zeros = np.zeros((compared.size, sums.n_relabelings))
-    return _Permuted(table, [((kernel,), (MMD(),))], zeros, zeros[:, 0], sums)
+    distances = GroupDistances(np.zeros(T), np.zeros((T, T)))
+    scores = np.zeros((T, sums.n_relabelings))
+    return _Permuted(design, table, [((kernel,), (MMD(),))], scores, distances, sums, [])
+
+
+def _group_differences(
+    permuted: _Permuted, columns: ColumnDifferences, p_of_groups: Array, names: tuple[str, ...]
+) -> list[GroupDifference]:
+    """Return every group against the rest."""
+    n_rows = permuted.sums.n_rows[0].astype(int)
+    groups = []
+    for t, label in enumerate(permuted.design.names):
+        column = columns.columns[t]
+        shift = float(columns.shifts[t, column])
+        mmd, p = float(permuted.distances.from_rest[t]), float(p_of_groups[t])
+        groups.append(GroupDifference(label, int(n_rows[t]), mmd, p, names[column], shift))
+    return groups
 
 
 def _most_different_first(each: GroupDifference | PairDifference) -> tuple[float, float]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any, ClassVar
 
 import numpy as np
 
 from muhat._arrays import Array, slices
 from muhat.errors import MuhatError
-from muhat.gram import Approximation, Nystrom
+from muhat.gram import Approximation, Nystrom, PivotedCholesky
 from muhat.kernels import Function, Gaussian, Kernel, Precomputed
 from muhat.testing._base import (
     PermutationTest,
@@ -19,37 +20,48 @@ from muhat.testing._base import (
     samples_of_matrix,
     spectral_gram,
 )
+from muhat.testing._cyclic import CyclicOrders, sums_over_shifts
 from muhat.testing._distances import Distance
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths, wide_kernel
 from muhat.testing._pair_statistics import (
-    Spectra,
     StatisticPairs,
     families_of,
-    kernel_correlation,
     shrunk_statistics,
     statistics_by_components,
-    statistics_by_matrices,
 )
 from muhat.testing._pairs import Pairs, PairSide, ShuffledSide
-from muhat.testing._permutations import NullMoments, PermutationTable, draw_orders
+from muhat.testing._permutations import NullMoments, PermutationTable
 from muhat.testing._results import Candidates, IndependenceResult, result_fields
 from muhat.testing._shrunk_covariance import COSE, ShrunkCovariance
+from muhat.testing._side_gram import GramForm, SideGram, kernel_correlation
 from muhat.testing._statistics import MMD, STATISTICS, Filtered, Spectral, Statistic
 
 MAX_ROWS_DENSE = 500
-"""Rows up to which ``gram="auto"`` keeps whole matrices.
+"""Rows up to which ``gram="auto"`` decomposes whole matrices."""
 
-Gathering those of all statistics then takes a few milliseconds per permutation.
+MAX_ROWS_OF_MATRICES = 3000
+"""Rows up to which it takes whole matrices but a low-rank factor of each for the spectrum.
+
+The transforms of all statistics then take some seconds; beyond, landmarks stand for the rows.
+"""
+
+PIVOTS = PivotedCholesky(tol=1e-4, max_rank=300)
+"""The low-rank factor: what it misses is far below the least eigenvalue that statistics take.
+
+Narrow kernels of many columns would need more pivots; their statistics hardly vary.
 """
 
 N_LANDMARKS = 100
 """Landmarks of x, and of y, that stand for more rows than that."""
 
-MAX_ROWS_OF_MATRICES = 2000
-"""Rows beyond which the matrices of all statistics do not fit in memory."""
+MAX_ROWS_DECOMPOSED = 2000
+"""Rows up to which ``gram="dense"`` decomposes whole matrices, each in some seconds."""
 
 MAX_ROWS = 100_000
-"""Rows beyond which the orders of all permutations do not fit in memory."""
+"""Rows beyond which a product with all landmarks takes too long for each permutation."""
+
+ENTRIES_HELD = 2**26
+"""Entries of the matrices of x, and of those of y, that are held at a time (512 MB each)."""
 
 N_BANDWIDTHS = 4
 """Default number of bandwidths of x, and of y."""
@@ -111,7 +123,7 @@ class IndependenceTest(PermutationTest):
         for a kernel that is given, ('mmd', 'spectral').
     gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
     default='auto'
-        How both Gram matrices are held: as they are, by default up to 500 rows, or approximated by
+        How both Gram matrices are held: as they are, by default up to 3000 rows, or approximated by
         features, 100 landmarks by default, drawn from x and from y independently of each other. The
         p-value is exact either way.
     standardize : bool, default=True
@@ -182,19 +194,19 @@ class IndependenceTest(PermutationTest):
             The p-value, 1 where X or Y is constant, the effect size and ``verdict()``.
         """
         statistics = self._check()
-        pairs, gram = self._pairs(X, Y, statistics)
+        pairs, form = self._pairs(X, Y, statistics)
         rng = self._rng()
         pairs = pairs.take(rng.permutation(pairs.n))  # no choice depends on the order of the rows
-        orders, is_complete = draw_orders(pairs.n, self.n_permutations, rng)
+        orders = CyclicOrders.draw(pairs.n, self.n_permutations, rng)
         if pairs.constant:
             permuted = _constant_side(pairs, len(orders))
         else:
-            x = ShuffledSide.draw(pairs.x, gram, rng)
-            y = ShuffledSide.draw(pairs.y, gram, rng)
+            x = ShuffledSide.draw(pairs.x, form, rng)
+            y = ShuffledSide.draw(pairs.y, form, rng)
             permuted = self._permuted(x, y, statistics, orders)
         return IndependenceResult(
             **result_fields(permuted.table, permuted.candidates),
-            is_complete=is_complete,
+            is_complete=orders.is_complete,
             n=pairs.n,
             correlation=permuted.correlation,
             rank_correlation=pairs.rank_correlation,
@@ -223,9 +235,7 @@ class IndependenceTest(PermutationTest):
                 statistics[place] = replace(each, shares=SHARES)
         return statistics
 
-    def _pairs(
-        self, X: Any, Y: Any, statistics: list[Statistic]
-    ) -> tuple[Pairs, str | Approximation]:
+    def _pairs(self, X: Any, Y: Any, statistics: list[Statistic]) -> tuple[Pairs, GramForm]:
         """Return both sides of the pairs, validated, and how their Gram matrices are held."""
         kernels_x: list[Kernel] = [Gaussian()]
         if self.kernel is not None:
@@ -242,33 +252,17 @@ class IndependenceTest(PermutationTest):
         if len(x.rows) != len(y.rows):
             got = f"{len(x.rows)} and {len(y.rows)}"
             raise MuhatError("IndependenceTest", "X and Y must have as many rows", got)
-        gram = self._checked_gram(gram, x, y)
+        form = _gram_form(gram, x, y)
         pairs = Pairs.count_copies(x, y, distinct=bool(self.distinct))
         for statistic in statistics:
             if isinstance(statistic, ShrunkCovariance):
                 statistic.check(pairs.n)
         if self.standardize:
-            return pairs.standardized, gram
+            return pairs.standardized, form
         for side in (pairs.x, pairs.y):
             if not side.has_row_numbers:
                 check_distances("IndependenceTest", side.rows)
-        return pairs, gram
-
-    def _checked_gram(
-        self, gram: str | Approximation, x: PairSide, y: PairSide
-    ) -> str | Approximation:
-        """Return how Gram matrices are held, "auto" decided; raise for too many rows."""
-        n = len(x.rows)
-        if gram == "auto":
-            is_dense = n <= MAX_ROWS_DENSE or x.has_row_numbers or y.has_row_numbers
-            gram = "dense" if is_dense else Nystrom(N_LANDMARKS)
-        if gram == "dense":
-            most, advice = MAX_ROWS_OF_MATRICES, "use gram='nystrom'"
-        else:
-            most, advice = MAX_ROWS, "draw some of the rows"
-        if n > most:
-            raise MuhatError("IndependenceTest", f"at most {most} rows are supported", n, advice)
-        return gram
+        return pairs, form
 
     def _side(self, name: str, X: Any, kernels: list[Kernel]) -> PairSide:
         """Return the rows of one side, row numbers for kernels that are known by a matrix."""
@@ -279,7 +273,7 @@ class IndependenceTest(PermutationTest):
         return PairSide(rows, names, kernels)
 
     def _permuted(
-        self, x: ShuffledSide, y: ShuffledSide, statistics: list[Statistic], orders: Array
+        self, x: ShuffledSide, y: ShuffledSide, statistics: list[Statistic], orders: CyclicOrders
     ) -> _Permuted:
         """Return the values of all statistics for all orders of the rows of y."""
         if self.kernel is None and self.kernel_y is None and self.statistics is None:
@@ -291,7 +285,7 @@ class IndependenceTest(PermutationTest):
         candidates: Candidates = []
         families = families_of(parts)
         if parts[0].candidates:
-            values.append(self._values(parts, orders, x.gram == "dense"))
+            values.append(self._values(parts, orders))
             null_moments += [each.null_moments for each in parts]
             for part in parts:
                 candidates += part.candidates
@@ -299,71 +293,108 @@ class IndependenceTest(PermutationTest):
             if not isinstance(statistic, ShrunkCovariance):
                 continue
             families = ()  # with these, all statistics are one family
-            for kernel_x, of_x in parts[0].x.spectra:
-                for kernel_y, of_y in parts[0].y.spectra:
+            for of_x in parts[0].x.grams:
+                for of_y in parts[0].y.grams:
                     values.append(shrunk_statistics(statistic, of_x, of_y, orders))
                     null_moments.append(NullMoments.from_values(values[-1]))
-                    candidates.append(((kernel_x, kernel_y), (statistic,)))
+                    candidates.append(((of_x.kernel, of_y.kernel), (statistic,)))
         joined = np.concatenate(values)
         scales = np.abs(joined).max(axis=1)
         table = PermutationTable(joined, scales, NullMoments.concatenate(null_moments), families)
         kernels, _ = candidates[table.largest_statistic]
-        spectra = [each.spectra_of(kernels) for each in parts]
-        of_x, of_y = next(each for each in spectra if each is not None)
+        grams = [each.grams_of(kernels) for each in parts]
+        of_x, of_y = next(each for each in grams if each is not None)
         return _Permuted(table, candidates, kernel_correlation(of_x, of_y))
 
     def _default_statistics(self, x: ShuffledSide, y: ShuffledSide) -> list[StatisticPairs]:
         """Return five families that see fine, smooth, linear and monotone dependence."""
-        fine = [self._spectra(side, self._ladder([Gaussian()], side)) for side in (x, y)]
+        fine = [
+            self._grams(side, self._ladder([Gaussian()], side), [Spectral()]) for side in (x, y)
+        ]
         parts = []
         for share in FINE_SHARES:
             statistics: list[Statistic] = [Spectral(shares=(share,))]
-            parts.append(StatisticPairs.from_spectra(fine, statistics, FINE_WEIGHT, 0))
-        parts.append(StatisticPairs.from_spectra(fine, [MMD()], SMOOTH_WEIGHT, 1))
+            parts.append(StatisticPairs.from_grams(fine, statistics, FINE_WEIGHT, 0))
+        parts.append(StatisticPairs.from_grams(fine, [MMD()], SMOOTH_WEIGHT, 1))
         others: list[tuple[Callable[[Array], Kernel], float]] = [
             (Distance().resolve, DISTANCE_WEIGHT),
             (Distance(ranks=True).resolve, RANK_WEIGHT),
             (wide_kernel, WIDE_WEIGHT),
         ]
         for family, (kernel_from, weight) in enumerate(others, 2):
-            spectra = [self._spectra(side, [kernel_from(side.to_learn_from)]) for side in (x, y)]
-            parts.append(StatisticPairs.from_spectra(spectra, [MMD()], weight, family))
+            grams = []
+            for side in (x, y):
+                grams.append(self._grams(side, [kernel_from(side.to_learn_from)], [MMD()]))
+            parts.append(StatisticPairs.from_grams(grams, [MMD()], weight, family))
         return [each for each in parts if each.candidates]
 
     def _given_statistics(
         self, x: ShuffledSide, y: ShuffledSide, statistics: list[Statistic]
     ) -> list[StatisticPairs]:
         """Return every statistic on x with every one on y, as one family."""
-        spectra = [self._spectra(side, self._ladder(side.side.kernels, side)) for side in (x, y)]
-        if not all(spectra):
+        weights = [each for each in statistics if not isinstance(each, ShrunkCovariance)]
+        grams = []
+        for side in (x, y):
+            grams.append(self._grams(side, self._ladder(side.side.kernels, side), weights))
+        if not all(grams):
             needed = "a kernel that tells rows apart is needed"
             got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
             raise MuhatError("IndependenceTest", needed, got, advice)
-        weights = [each for each in statistics if not isinstance(each, ShrunkCovariance)]
-        return [StatisticPairs.from_spectra(spectra, weights)]
+        return [StatisticPairs.from_grams(grams, weights)]
 
     def _ladder(self, kernels: list[Kernel], side: ShuffledSide) -> list[Kernel]:
         """Return the kernels at every bandwidth, learnt from one side."""
         steps = N_BANDWIDTHS if self.bandwidths is None else self.bandwidths
         return kernels_at_bandwidths(kernels, steps, side.to_learn_from)
 
-    def _spectra(self, side: ShuffledSide, kernels: list[Kernel]) -> Spectra:
-        """Return the spectrum of every kernel that tells some rows of one side apart."""
-        spectra = self._map(side.spectrum, kernels, len(side.side.rows))
-        both = zip(kernels, spectra, strict=True)
-        return [(kernel, spectrum) for kernel, spectrum in both if spectrum.gamma.size]
+    def _grams(
+        self, side: ShuffledSide, kernels: list[Kernel], statistics: Sequence[Statistic]
+    ) -> list[SideGram]:
+        """Return the Gram matrix of every kernel that tells some rows of one side apart."""
+        grams = [side.gram(kernel) for kernel in kernels]
+        needs_spectrum = not side.form.has_matrices or any(
+            each.needs_spectrum for each in statistics
+        )
 
-    def _values(self, parts: list[StatisticPairs], orders: Array, is_dense: bool) -> Array:
+        def tells_apart(gram: SideGram) -> bool:
+            if needs_spectrum:
+                _ = gram.spectrum  # computed here, where threads share the work
+            return gram.tells_apart
+
+        return list(compress(grams, self._map(tells_apart, grams, len(side.side.rows))))
+
+    def _values(self, parts: list[StatisticPairs], orders: CyclicOrders) -> Array:
         """Return Σ h(γ_k) h'(δ_l) (u_kᵀ v_π(l))², shape (statistics, orders)."""
-        of_order = statistics_by_matrices(parts) if is_dense else statistics_by_components(parts)
+        if parts[0].x.grams[0].form.has_matrices:
+            return np.concatenate([self._values_by_shifts(each, orders) for each in parts])
+        of_order = statistics_by_components(parts)
         values = np.empty((len(orders), sum(len(each.candidates) for each in parts)))
 
         def work(some: slice) -> None:
             for place in range(some.start, some.stop):
                 values[place] = of_order(orders[place])
 
-        self._map(work, list(slices(0, len(orders), ORDERS_PER_CHUNK)), orders.shape[1])
+        self._map(work, list(slices(0, len(orders), ORDERS_PER_CHUNK)), parts[0].n)
         return values.T
+
+    def _values_by_shifts(self, part: StatisticPairs, orders: CyclicOrders) -> Array:
+        """Return the same of one part from matrices, for all shifts of an order at once."""
+        n, n_x, n_y = part.n, len(part.x.resolved), len(part.y.resolved)
+        values = np.empty((n_x, n_y, len(orders)))
+        observed = orders.drawn[:1]
+
+        def transforms(each: tuple[SideGram, Statistic, Array]) -> Array:
+            gram, statistic, drawn = each
+            return gram.transforms(statistic, drawn)
+
+        for some_x in slices(0, n_x, max(1, ENTRIES_HELD // n**2)):
+            of_x = [(*each, observed) for each in part.x.resolved[some_x]]
+            for some_y in slices(0, n_y, max(1, ENTRIES_HELD // orders.drawn.size // n)):
+                of_y = [(*each, orders.drawn) for each in part.y.resolved[some_y]]
+                found = self._map(transforms, of_x + of_y, n)
+                x, y = np.concatenate(found[: len(of_x)]), np.array(found[len(of_x) :])
+                values[some_x, some_y] = sums_over_shifts(x, y, n)[..., orders.chosen]
+        return values.reshape(n_x * n_y, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,6 +413,28 @@ def _constant_side(pairs: Pairs, n_orders: int) -> _Permuted:
     for side in (pairs.x, pairs.y):
         kernels += kernels_at_bandwidths(side.kernels[:1], [1.0], side.rows)
     return _Permuted(table, [(tuple(kernels), (MMD(), MMD()))], 0.0)
+
+
+def _gram_form(gram: str | Approximation, x: PairSide, y: PairSide) -> GramForm:
+    """Return how Gram matrices are held, "auto" decided; raise MuhatError for too many rows."""
+    n = len(x.rows)
+    if gram == "auto":
+        has_row_numbers = x.has_row_numbers or y.has_row_numbers
+        if n <= MAX_ROWS_DENSE or has_row_numbers:
+            gram = "dense"
+        elif n <= MAX_ROWS_OF_MATRICES:
+            return GramForm(has_matrices=True, features=PIVOTS)
+        else:
+            gram = Nystrom(N_LANDMARKS)
+    if isinstance(gram, Approximation):
+        most, advice = MAX_ROWS, "draw some of the rows"
+        form = GramForm(has_matrices=False, features=gram)
+    else:
+        most, advice = MAX_ROWS_DECOMPOSED, "use gram='nystrom'"
+        form = GramForm(has_matrices=True)
+    if n > most:
+        raise MuhatError("IndependenceTest", f"at most {most} rows are supported", n, advice)
+    return form
 
 
 def _kernels_as_on_x(kernels: list[Kernel], X: Any, Y: Any) -> list[Kernel]:

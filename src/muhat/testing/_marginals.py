@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muhat._arrays import BLAS_ON_ONE_THREAD, Array, slices
+from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
 from muhat.data import ColumnMoments
 from muhat.testing._permutations import PermutationTable
 
@@ -48,23 +48,28 @@ def feature_differences(
     Columns of ``labels`` are permutations. With both distribution functions F and G, the energy
     distance 2E|x−y| − E|x−x'| − E|y−y'| is 2 ∫ (F − G)².
     """
-    N, n = len(Z), int(labels[:, 0].sum())
-    integrals = np.empty((Z.shape[1], labels.shape[1]))
-    largest = np.empty(Z.shape[1])
+    columns = in_units(Z).T
+    found = share_between_cores(lambda values: _column_difference(values, labels), columns)
+    integrals, largest = zip(*found, strict=True)
+    return from_integrals(np.array(integrals), np.array(largest), shifts, names)
+
+
+def _column_difference(values: Array, labels: Array) -> tuple[Array, float]:
+    """Return ∫ (F − G)² of one column for every permutation, and the observed E|x − y|."""
+    N, n = len(labels), int(labels[:, 0].sum())
+    order = values.argsort(kind="stable")
+    gaps = np.diff(values[order])
     share_of_pool = np.arange(1, N) / N
-    for column, values in enumerate(in_units(Z).T):
-        order = values.argsort(kind="stable")
-        gaps = np.diff(values[order])
-        with BLAS_ON_ONE_THREAD:
-            for some in slices(0, labels.shape[1], max(1, MAX_VALUES_HELD // N)):
-                sorted_labels = labels.T[some].take(order, axis=1)
-                F = np.cumsum(sorted_labels, axis=1, dtype=np.int32)[:, :-1] / n
-                # The pool's distribution function is a mean of F and G: F − G = (F − pool) N/m.
-                integrals[column, some] = (N / (N - n)) ** 2 * ((F - share_of_pool) ** 2 @ gaps)
-        first = labels[order, 0]
-        F, G = (np.cumsum(each)[:-1] / each.sum() for each in (first, ~first))
-        largest[column] = gaps @ (F * (1 - G) + G * (1 - F))  # E|x − y|
-    return from_integrals(integrals, largest, shifts, names)
+    integrals = np.empty(labels.shape[1])
+    with BLAS_ON_ONE_THREAD:
+        for some in slices(0, len(integrals), max(1, MAX_VALUES_HELD // N)):
+            sorted_labels = labels.T[some].take(order, axis=1)
+            F = np.cumsum(sorted_labels, axis=1, dtype=np.int32)[:, :-1] / n
+            # The pool's distribution function is a mean of F and G: F − G = (F − pool) N/m.
+            integrals[some] = (N / (N - n)) ** 2 * ((F - share_of_pool) ** 2 @ gaps)
+    first = labels[order, 0]
+    F, G = (np.cumsum(each)[:-1] / each.sum() for each in (first, ~first))
+    return integrals, float(gaps @ (F * (1 - G) + G * (1 - F)))
 
 
 def in_units(rows: Array) -> Array:

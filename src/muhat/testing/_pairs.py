@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -11,10 +12,10 @@ from muhat._messages import IN_COMMAND, option
 from muhat.data import ColumnMoments, SampleBatch
 from muhat.data._copies import EqualRows
 from muhat.errors import MuhatError
-from muhat.gram import Approximation
 from muhat.kernels import Kernel, Precomputed
 from muhat.testing._distances import features_for, ranks_among
 from muhat.testing._gram import PooledSpectrum
+from muhat.testing._side_gram import GramForm, SideGram
 
 MIN_COPY_AGREEMENT = 0.5
 """Agreement of rows that are equal in x and in y from which on a verdict mentions copies."""
@@ -138,18 +139,21 @@ class ShuffledSide:
     side: PairSide
     to_learn_from: Array
     """The rows in random order, shape (n, d)."""
-    gram: str | Approximation
+    form: GramForm
 
     @classmethod
-    def draw(
-        cls, side: PairSide, gram: str | Approximation, rng: np.random.Generator
-    ) -> ShuffledSide:
+    def draw(cls, side: PairSide, form: GramForm, rng: np.random.Generator) -> ShuffledSide:
         """Return one side, with an order drawn."""
-        return cls(side, side.rows[rng.permutation(len(side.rows))], gram)
+        return cls(side, side.rows[rng.permutation(len(side.rows))], form)
+
+    def gram(self, kernel: Kernel) -> SideGram:
+        """Return the centred Gram matrix of a kernel."""
+        decompose = partial(self.spectrum, kernel)
+        return SideGram(kernel, self.side.rows, self.to_learn_from, self.form, decompose)
 
     def spectrum(self, kernel: Kernel) -> PooledSpectrum:
         """Return the spectrum of the centred Gram matrix, or of features learnt from some rows."""
-        if isinstance(self.gram, Approximation):
-            features = features_for(kernel, self.gram, self.to_learn_from)
-            return PooledSpectrum.from_features(features, self.side.rows)
-        return PooledSpectrum.from_rows(kernel, self.side.rows)
+        if self.form.features is None:
+            return PooledSpectrum.from_rows(kernel, self.side.rows)
+        features = features_for(kernel, self.form.features, self.to_learn_from)
+        return PooledSpectrum.from_features(features, self.side.rows)

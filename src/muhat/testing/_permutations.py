@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, permutations
-from math import comb, factorial
+from itertools import combinations
+from math import comb
 
 import numpy as np
 from scipy.special import ndtri
@@ -22,6 +22,9 @@ TIE_TOLERANCE = 1e-12
 COMBINED_TIE_TOLERANCE = 1e-9
 """The same for the combination: rounding errors of statistics over their standard deviation."""
 
+SINGLE_TIE_TOLERANCE, SINGLE_COMBINED_TIE_TOLERANCE = 1e-5, 1e-4
+"""Both for statistics from products in single precision, whose rounding errors are near 1e-6."""
+
 CONSTANT_TOLERANCE = 1e-6
 """A statistic that permutations change by less than this share of its scale is ignored."""
 
@@ -30,6 +33,9 @@ SHARPNESS = 5.0
 
 MIN_SKEWNESS = 1e-2
 """Skewness below which a null distribution is taken as normal."""
+
+LEAST_CUBE = 1e-3
+"""A χ² over its mean is kept above this, where the cube root is not steep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +55,17 @@ class Relabelings:
         chosen = np.zeros((n_permutations + 1, N), dtype=bool)
         chosen[0] = observed
         for some in slices(1, n_permutations + 1, max(1, MAX_RANDOM_HELD // N)):
-            rows = rng.random((some.stop - some.start, N)).argpartition(n - 1, axis=1)[:, :n]
-            np.put_along_axis(chosen[some], rows, True, axis=1)
+            chosen[some] = _smallest(rng.random((some.stop - some.start, N)), n)
         return cls(chosen.T, False)
+
+
+def _smallest(values: Array, n: int) -> Array:
+    """Return which are the n smallest values of each row."""
+    chosen = values <= np.partition(values, n - 1, axis=1)[:, n - 1, None]
+    for row in np.flatnonzero(np.count_nonzero(chosen, axis=1) != n):  # equal values
+        chosen[row] = False
+        chosen[row, values[row].argsort(kind="stable")[:n]] = True
+    return chosen
 
 
 def _all_relabelings(observed: Array) -> Array:
@@ -63,15 +77,6 @@ def _all_relabelings(observed: Array) -> Array:
     same = (labels == observed[:, None]).all(axis=0).argmax()
     labels[:, [0, same]] = labels[:, [same, 0]]
     return labels
-
-
-def draw_orders(n: int, n_permutations: int, rng: np.random.Generator) -> tuple[Array, bool]:
-    """Return orders of n rows, shape (B + 1, n), row 0 as observed, and whether these are all."""
-    if n < 10 and factorial(n) <= n_permutations + 1:
-        return np.array(list(permutations(range(n)))), True
-    orders = np.tile(np.arange(n), (n_permutations + 1, 1))
-    orders[1:] = rng.permuted(orders[1:], axis=1)
-    return orders, False
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +128,21 @@ class NullMoments:
         out = np.divide(values - mean, spread, out=np.zeros_like(values), where=spread > 0)
         g = np.maximum(skewness, MIN_SKEWNESS)
         # A χ² over its mean, kept away from zero, where the cube root is steep.
-        cubed = np.maximum(1 + g * out / 2, 1e-3)
+        cubed = np.maximum(1 + g * out / 2, LEAST_CUBE)
         return np.where(skewness < MIN_SKEWNESS, out, 6 / g * (np.cbrt(cubed) - 1) + g / 6)
+
+    def values_at(self, score: float) -> Array:
+        """Return the value of each statistic that has this normal score: the inverse of scores.
+
+        Where every value has at least this score, it is −∞; where none has it, ∞.
+        """
+        g = np.maximum(self.skewness, MIN_SKEWNESS)
+        root = 1 + (score - g / 6) * g / 6
+        out = np.where(self.skewness < MIN_SKEWNESS, score, 2 / g * (root**3 - 1))
+        found = self.mean + self.spread * out
+        found[(self.skewness >= MIN_SKEWNESS) & (root**3 <= LEAST_CUBE)] = -np.inf
+        found[self.spread == 0] = -np.inf if score <= 0 else np.inf
+        return np.asarray(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,16 +178,20 @@ class PermutationTable:
     """What makes the statistics of a family comparable."""
     families: tuple[Family, ...] = ()
     """Which statistics are of one kind; all, if empty."""
+    is_single: bool = False
+    """Whether values are from products in single precision, so that more of them are ties."""
 
     def only(self, chosen: Array) -> PermutationTable:
         """Return the table of some of the statistics, given by truth values, as one family."""
         moments = None if self.null_moments is None else self.null_moments.take(chosen)
-        return PermutationTable(self.values[chosen], self.scales[chosen], moments)
+        values, scales = self.values[chosen], self.scales[chosen]
+        return PermutationTable(values, scales, moments, is_single=self.is_single)
 
     @cached_property
     def p_values(self) -> Array:
         """#{b : T_j(b) ≥ T_j(0)}/(B + 1) of every single statistic; ties count."""
-        observed = self.values[:, :1] - TIE_TOLERANCE * self.scales[:, None]
+        tolerance = SINGLE_TIE_TOLERANCE if self.is_single else TIE_TOLERANCE
+        observed = self.values[:, :1] - tolerance * self.scales[:, None]
         return (self.values >= observed).mean(axis=1)
 
     @cached_property
@@ -204,7 +226,7 @@ class PermutationTable:
             return maxima[0]
         # At p = 1 the tangent is −∞, whatever the other families' p-values are.
         most = 1 - 0.5 / self.values.shape[1]
-        p_values = np.array([np.minimum(_ranked(each), most) for each in maxima])
+        p_values = np.array([np.minimum(self._ranked(each), most) for each in maxima])
         weights = np.array([each.weight for each in self.varying])
         cauchy = weights @ np.tan(np.pi * (0.5 - p_values)) / weights.sum()
         return np.asarray(-ndtri(np.arctan2(1, cauchy) / np.pi))  # as a standard normal value
@@ -214,13 +236,13 @@ class PermutationTable:
         """The exact p-value of the combination; of one statistic, its own."""
         if len(self.values) == 1:
             return float(self.p_values[0])
-        return float((self.combined >= self.combined[0] - _rounding_of(self.combined)).mean())
+        return float((self.combined >= self.combined[0] - self._rounding_of(self.combined)).mean())
 
     @cached_property
     def family_p_values(self) -> Array:
         """The p-value of every family that varies, as if it were the only one."""
         maxima = [_soft_maximum(self.standardized[each.rows]) for each in self.varying]
-        return np.array([_ranked(each)[0] for each in maxima])
+        return np.array([self._ranked(each)[0] for each in maxima])
 
     @property
     def corrected(self) -> Array:
@@ -233,9 +255,9 @@ class PermutationTable:
         largest = [self.standardized[each.rows].max(axis=0) for each in self.varying]
         least = np.full(self.values.shape[1], np.inf)
         for each, scores in zip(self.varying, largest, strict=True):
-            least = np.minimum(least, _ranked(scores) / each.weight)
+            least = np.minimum(least, self._ranked(scores) / each.weight)
         for each, scores in zip(self.varying, largest, strict=True):
-            observed = self.standardized[each.rows, 0] - _rounding_of(scores)
+            observed = self.standardized[each.rows, 0] - self._rounding_of(scores)
             within = 1 - np.searchsorted(np.sort(scores), observed, side="left") / len(scores)
             reached = (1 + COMBINED_TIE_TOLERANCE) * within / each.weight
             found[each.rows] = np.searchsorted(np.sort(least), reached, side="right") / len(least)
@@ -252,20 +274,19 @@ class PermutationTable:
         rows = np.concatenate([self.varying[place].rows for place in places])
         return int(rows[self.standardized[rows, 0].argmax()])
 
+    def _ranked(self, scores: Array) -> Array:
+        """Return #{b' : s(b') ≥ s(b)}/(B + 1) of every permutation b, ties up to rounding."""
+        least = scores - self._rounding_of(scores)
+        return 1 - np.searchsorted(np.sort(scores), least, side="left") / len(scores)
+
+    def _rounding_of(self, scores: Array) -> float:
+        """Return by how much equal scores may differ."""
+        tolerance = SINGLE_COMBINED_TIE_TOLERANCE if self.is_single else COMBINED_TIE_TOLERANCE
+        return float(tolerance * np.abs(scores).max())
+
 
 def _soft_maximum(scores: Array) -> Array:
     """Return log(mean_j exp(c z_j))/c of the scores of every permutation."""
     largest = scores.max(axis=0)
     mean = np.exp(SHARPNESS * (scores - largest)).mean(axis=0)
     return np.asarray(largest + np.log(mean) / SHARPNESS)
-
-
-def _ranked(scores: Array) -> Array:
-    """Return #{b' : s(b') ≥ s(b)}/(B + 1) of every permutation b, ties up to rounding."""
-    ordered = np.sort(scores)
-    return 1 - np.searchsorted(ordered, scores - _rounding_of(scores), side="left") / len(scores)
-
-
-def _rounding_of(scores: Array) -> float:
-    """Return by how much equal scores may differ."""
-    return float(COMBINED_TIE_TOLERANCE * np.abs(scores).max())

@@ -16,6 +16,7 @@ from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation
 from muhat.kernels import Kernel
 from muhat.testing._gram import PooledGram, PooledMatrix, PooledSpectrum, gram_matrix
+from muhat.testing._landmarks import spectrum_on_landmarks
 from muhat.testing._marginals import (
     FeatureDifference,
     column_cuts,
@@ -44,6 +45,8 @@ class Pool(ABC):
     """Whether each unit is of the first sample."""
     rows: Array
     """Rows to learn bandwidths from, whatever their labels are: all, or some drawn at random."""
+    is_single: bool = False
+    """Whether statistics are from products in single precision."""
 
     @abstractmethod
     def map(
@@ -74,6 +77,8 @@ class MemoryPool(Pool):
     gram: str | Approximation
     for_mmd: bool
     """Whether MMD is all that is asked for, which needs no spectrum."""
+    is_fast: bool = False
+    """Whether spectra on landmarks are for the statistics of the default test only."""
     grams: dict[int, PooledGram] = field(default_factory=dict)
     """Gram matrices that are kept, by the id of the kernel: single ones, and those from tiles."""
 
@@ -86,6 +91,7 @@ class MemoryPool(Pool):
         units: PermutationUnits,
         rng: np.random.Generator,
         for_mmd: bool = False,
+        is_fast: bool = False,
     ) -> MemoryPool:
         """Return the units of both samples in random order."""
         numbers = units.arranged(X, units.x, rng), len(X) + units.arranged(Y, units.y, rng)
@@ -98,6 +104,7 @@ class MemoryPool(Pool):
             places,
             gram,
             for_mmd,
+            is_fast,
         )
 
     def map(
@@ -110,6 +117,11 @@ class MemoryPool(Pool):
                 return [work(gram) for gram in grams]
         make = self._kept if len(kernels) == 1 else self._make
         return share(lambda kernel: work(make(kernel)), kernels, len(self.rows))
+
+    @property
+    def is_single(self) -> bool:  # type: ignore[override]
+        """Whether statistics are from products in single precision: the default's few are."""
+        return self.is_fast
 
     def _kept(self, kernel: Kernel) -> PooledGram:
         """Return the Gram matrix of a kernel, made on first use."""
@@ -158,7 +170,12 @@ class MemoryPool(Pool):
 
     def _spectrum(self, kernel: Kernel) -> PooledSpectrum:
         """Return the spectrum with rows of U averaged over units: T keeps its formula."""
-        spectrum = PooledSpectrum.from_rows(kernel, self.rows, self.gram)
+        if self.is_fast:
+            assert isinstance(self.gram, Approximation)
+            is_single_row = self.units.size == 1
+            spectrum = spectrum_on_landmarks(kernel, self.gram, self.rows, is_single_row)
+        else:
+            spectrum = PooledSpectrum.from_rows(kernel, self.rows, self.gram)
         size = self.units.size
         if size == 1:
             return spectrum

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.testing._permutations import COMBINED_TIE_TOLERANCE, NullMoments, PermutationTable
+from muhat.testing._permutations import NullMoments, PermutationTable
 
 N_PERMUTATIONS_FOR_FEATURES = 499
 """Permutations for the p-values of single columns, which are not sequential."""
@@ -43,7 +43,7 @@ class SequentialTable(PermutationTable):
     @cached_property
     def exceeding(self) -> Array:
         """How many of the first permutations are as large as observed, for each number of them."""
-        observed = self.combined[0] - COMBINED_TIE_TOLERANCE * np.abs(self.combined).max()
+        observed = self.combined[0] - self._rounding_of(self.combined)
         return np.cumsum(self.combined[1:] >= observed)
 
     @property
@@ -65,11 +65,12 @@ def permute_sequentially(
     draw: Callable[[int], Array],
     n_exceeding: int,
     most: int,
+    is_single: bool = False,
 ) -> tuple[SequentialTable, Array]:
     """Return the table of as many permutations as it takes, and labels for single columns.
 
     ``values_of`` gives the statistics of columns of labels, ``draw`` the observed labels and so
-    many random ones.
+    many random ones; ``is_single`` is whether they are from products in single precision.
     """
     others = draw(min(N_PERMUTATIONS_FOR_FEATURES, most))
     values = values_of(others[:, :1])
@@ -78,7 +79,11 @@ def permute_sequentially(
         more = min(max(FIRST_CHUNK, drawn), max(1, MAX_LABELS_HELD // len(others)), most - drawn)
         values = np.concatenate([values, values_of(draw(more)[:, 1:])], axis=1)
         table = SequentialTable(
-            values, np.abs(values).max(axis=1), null_moments, n_exceeding=n_exceeding
+            values,
+            np.abs(values).max(axis=1),
+            null_moments,
+            is_single=is_single,
+            n_exceeding=n_exceeding,
         )
         if table.can_stop or drawn + more == most:
             return table, others

@@ -34,6 +34,8 @@ class Statistic(BaseEstimator):
     """What users type, such as 'mmd'; empty for a statistic that cannot be given by name."""
     presets: ClassVar[Mapping[str, str]] = {}
     """Names that stand for this statistic with a filter of another name."""
+    needs_spectrum: ClassVar[bool] = True
+    """Whether h takes eigenvalues; h(γ) = γ is the matrix itself."""
     unbiased: bool = False
 
     @abstractmethod
@@ -56,6 +58,7 @@ class MMD(Statistic):
     """
 
     name = "mmd"
+    needs_spectrum: ClassVar[bool] = False
     unbiased: bool = False
 
     def weight(self, gamma: Array) -> Array:

@@ -1,0 +1,165 @@
+"""Random orders of rows, each with all its cyclic shifts: many permutations by one FFT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from math import factorial
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
+from scipy.fft import irfft, rfft
+
+from muhat._arrays import Array, slices
+from muhat._validation import check_finite
+from muhat.kernels import Kernel
+
+ROWS_PER_STRIP = 64
+"""Rows of a matrix that are computed at a time, so that they stay in the cache."""
+
+
+@dataclass(frozen=True, eq=False)
+class CyclicOrders:
+    """B + 1 different orders π of n rows: some of the cyclic shifts of a few random orders.
+
+    The p-value is exact. Order 0 is as observed; if any other order g of the set had been the
+    observed one, the set seen from there, g⁻¹π, would have the same distribution, because it
+    consists of all shifts of g⁻¹σ for the drawn σ, which are as random as the σ are. Where x and y
+    are independent the rows of y are exchangeable, so that the observed order is no more likely to
+    be the extreme one than any other; and a random choice among the shifts keeps that.
+    """
+
+    drawn: Array
+    """The orders σ, each as the shift that begins with row 0; shape (m, n), the first 0, 1, 2, …"""
+    chosen: Array
+    """Of each π, the number of its σ times n plus its shift; 0 is as observed; shape (B + 1,)."""
+    is_complete: bool
+    """Whether these are all n! orders."""
+
+    @classmethod
+    def draw(cls, n: int, n_permutations: int, rng: np.random.Generator) -> CyclicOrders:
+        """Return the observed order and random ones; all orders if they are few."""
+        wanted, most = n_permutations + 1, _factorial(n - 1)
+        drawn = _different_orders(n, min(-(-wanted // n), most), rng)
+        if drawn.size <= wanted:
+            return cls(drawn, np.arange(drawn.size), len(drawn) == most)
+        others = 1 + rng.permutation(drawn.size - 1)[: wanted - 1]
+        return cls(drawn, np.concatenate([[0], np.sort(others)]), False)
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def __getitem__(self, place: int) -> Array:
+        """Return one of the orders, shape (n,): σ(a + shift) for a = 0, 1, …"""
+        number, shift = divmod(int(self.chosen[place]), self.drawn.shape[1])
+        return np.roll(self.drawn[number], -shift)
+
+
+def _factorial(n: int) -> int:
+    """Return n!, or 20! if that is less: more orders than any test takes."""
+    return factorial(min(n, 20))
+
+
+def _different_orders(n: int, count: int, rng: np.random.Generator) -> Array:
+    """Return different random orders of n rows that begin with row 0, the first 0, 1, 2, …"""
+    if _factorial(n - 1) <= 2 * count:  # so that drawing them would give many twice
+        rest = np.array(list(permutations(range(1, n))), dtype=np.intp)
+        others = 1 + rng.permutation(len(rest) - 1)[: count - 1]
+        return np.pad(rest[np.append(0, others)], ((0, 0), (1, 0)))
+    found = {tuple(range(n)): None}
+    while len(found) < count:
+        found[0, *(1 + rng.permutation(n - 1)).tolist()] = None
+    return np.array(list(found), dtype=np.intp)
+
+
+def half_of_matrix(A: Array) -> Array:
+    """Return A_a,a+k of a symmetric matrix, k = 0 … n/2 modulo n: shape (n, n // 2 + 1).
+
+    These are all entries of A, most of them once instead of twice.
+    """
+    return diagonals_of_strip(np.concatenate([A, A[:, : len(A) // 2]], axis=1))
+
+
+def diagonals_of_strip(strip: Array) -> Array:
+    """Return strip_i,i+k, a view: from m rows and m + c columns, shape (m, c + 1)."""
+    down, right = strip.strides
+    m, columns = strip.shape
+    return as_strided(strip, (m, columns - m + 1), (down + right, right), writeable=False)
+
+
+def half_of_product(L: Array, R: Array) -> Array:
+    """Return the half of the symmetric matrix L Rᵀ, both of shape (n, r)."""
+    n = len(L)
+    found = np.empty((n, n // 2 + 1))
+    around = np.concatenate([R, R[: n // 2]])
+    for some in slices(0, n, ROWS_PER_STRIP):
+        strip = L[some] @ around[some.start : some.stop + n // 2].T
+        found[some] = diagonals_of_strip(strip)
+    return found
+
+
+def half_of_gram(kernel: Kernel, rows: Array) -> Array:
+    """Return the half of a kernel's Gram matrix, without the whole of it."""
+    n = len(rows)
+    found = np.empty((n, n // 2 + 1))
+    around = np.concatenate([rows, rows[: n // 2]])
+    with np.errstate(over="ignore", invalid="ignore"):  # raises in words below
+        for some in slices(0, n, ROWS_PER_STRIP):
+            strip = kernel(rows[some], around[some.start : some.stop + n // 2])
+            found[some] = diagonals_of_strip(strip)
+        check_finite(found.sum(), kernel)
+    return found
+
+
+def centre_half(half: Array) -> None:
+    """Turn the half of K into that of HKH."""
+    n, width = half.shape
+    sums = half.sum(axis=1)
+    twice = (n + 1) // 2  # the diagonals 1 … (n − 1)/2 are met in the other direction too
+    for some in slices(0, n, ROWS_PER_STRIP):
+        rows = half[some]
+        strip = np.zeros((len(rows), len(rows) + width - 1))
+        down, right = strip.strides
+        as_strided(strip, rows.shape, (down + right, right))[:, 1:twice] = rows[:, 1:twice]
+        np.add.at(sums, np.arange(some.start, some.start + strip.shape[1]) % n, strip.sum(axis=0))
+    means = sums / n
+    half += means.mean() - means[:, None]
+    around = np.concatenate([means, means[: n // 2]])
+    half -= sliding_window_view(around, width)
+
+
+def times_counted(n: int) -> Array:
+    """Return how often the entries of each diagonal of a half are in the matrix."""
+    k = np.arange(n // 2 + 1)
+    return np.where((k == 0) | (2 * k == n), 1.0, 2.0)
+
+
+def transformed(half: Array) -> Array:
+    """Return the Fourier transform of every diagonal, shape (n // 2 + 1, n // 2 + 1)."""
+    return rfft(half, axis=0)
+
+
+def sums_over_shifts(of_x: Array, of_y: Array, n: int) -> Array:
+    """Return Σ_ab S_ab R_π(a)π(b) of all shifts of all orders, from transforms of both sides.
+
+    For the order σ shifted by s the sum over one diagonal, Σ_a S_a,a+k R_σ(a+s),σ(a+k+s), is a
+    cyclic correlation: a product of Fourier transforms, for all s at once.
+
+    Parameters
+    ----------
+    of_x : array of shape (p, n // 2 + 1, n // 2 + 1)
+        The matrices S, ``transformed``.
+    of_y : array of shape (q, m, n // 2 + 1, n // 2 + 1)
+        The matrices R in each of the orders σ, likewise.
+
+    Returns
+    -------
+    array of shape (p, q, m n)
+    """
+    counted = times_counted(n)
+    products = np.empty((n // 2 + 1, of_y.shape[1], len(of_x), len(of_y)), dtype=np.complex128)
+    for some in slices(0, n // 2 + 1, ROWS_PER_STRIP):
+        x = (of_x[:, some] * counted).conj().transpose(1, 0, 2)
+        products[some] = x[:, None] @ of_y[:, :, some].transpose(2, 1, 3, 0)
+    values = irfft(products, n, axis=0)
+    return values.transpose(2, 3, 1, 0).reshape(len(of_x), len(of_y), -1)
