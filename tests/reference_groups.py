@@ -81,12 +81,13 @@ def best(B, a, centre):
 
 
 def moments(K, codes, folds, F):
-    """B and a of every fold and group, with their counts n_tf and the noise D."""
+    """B and a of every fold and group, with their counts n_tf, the noise D and the W_tt."""
     T = codes.max() + 1
     B = np.zeros((F, T, 15, 15))
     a = np.zeros((F, T, 15))
     counts = np.zeros((F, T))
     D = np.zeros((F, T))
+    own_weights = np.zeros((F, T, 15))
     for f in range(F):
         kept = folds != f
         here = np.array([t for t in range(T) if (kept & (codes == t)).any()])
@@ -103,10 +104,11 @@ def moments(K, codes, folds, F):
                 continue
             cross = [K[np.ix_((codes == u) & kept, tested)].mean() for u in here]
             for m in range(15):
+                own_weights[f, t, m] = found[m][place, place]
                 a[f, t, m] = found[m][place] @ cross
                 for k in range(15):
                     B[f, t, m, k] = found[m][place] @ G @ found[k][place]
-    return B, a, counts, D
+    return B, a, counts, D, own_weights
 
 
 def weights_by_size(B, a, counts, n):
@@ -121,30 +123,44 @@ def weights_by_size(B, a, counts, n):
     return np.array(rows)
 
 
+def limited_step(step, G, D, kappa):
+    """A step from the plain mean, no longer than √(κD)."""
+    q = step @ G @ step
+    return min(1, np.sqrt(kappa * D / q)) * step if q > 0 else step
+
+
 def joint_weights(K, codes, folds, F, kappa):
-    """W of the estimate, and the cross-fitted gain."""
+    """W of the estimate, and the gain on rows left out, corrected to all rows."""
     T = codes.max() + 1
     n = np.bincount(codes).astype(float)
     G, own = plain_gram(K, codes, np.ones(len(codes), bool))
     found, D = candidates(G, own, n)
-    B, a, counts, left_out_noise = moments(K, codes, folds, F)
+    B, a, counts, left_out_noise, own_weights = moments(K, codes, folds, F)
     by_group = weights_by_size(B, a, counts, n)
     W = np.array([sum(by_group[t, m] * found[m][t] for m in range(15)) for t in range(T)])
     for t in range(T):
-        step = W[t] - np.eye(T)[t]
-        q = step @ G @ step
-        W[t] = np.eye(T)[t] + min(1, np.sqrt(kappa * D[t] / q)) * step
-    gained, risk = 0.0, 0.0
+        W[t] = np.eye(T)[t] + limited_step(W[t] - np.eye(T)[t], G, D[t], kappa)
+    gained = np.zeros(2)
+    risk, expected, noise = 0.0, 0.0, 0.0
     for f in range(F):
         others = np.arange(F) != f
         fitted = weights_by_size(B[others], a[others], counts[others], n)
         for t in np.flatnonzero(counts[f]):
-            step = fitted[t] - np.eye(15)[0]
-            q = step @ B[f, t] @ step
-            if q > 0:
-                step = min(1, np.sqrt(kappa * left_out_noise[f, t] / q)) * step
-            w = np.eye(15)[0] + step
-            plain = B[f, t, 0, 0] - 2 * a[f, t, 0]
-            gained += counts[f, t] * (plain - (w @ B[f, t] @ w - 2 * a[f, t] @ w))
-            risk += counts[f, t] * (B[f, t, 0, 0] - a[f, t, 0])
-    return W, gained / risk
+            count = counts[f, t] * (1 - counts[f, t] / counts[:, t].sum())
+            for place, weights in enumerate((by_group[t], fitted[t])):
+                step = limited_step(weights - np.eye(15)[0], B[f, t], left_out_noise[f, t], kappa)
+                w = np.eye(15)[0] + step
+                plain = B[f, t, 0, 0] - 2 * a[f, t, 0]
+                gained[place] += count * (plain - (w @ B[f, t] @ w - 2 * a[f, t] @ w))
+                if place == 0:
+                    kept = w @ own_weights[f, t]
+                    length = step @ B[f, t] @ step
+                    expected += count * (2 * (1 - kept) * left_out_noise[f, t] - length)
+            risk += count * (B[f, t, 0, 0] - a[f, t, 0])
+            noise += count * left_out_noise[f, t]
+    all_expected, all_noise = 0.0, 0.0
+    for t in np.flatnonzero(counts.sum(axis=0)):
+        step = W[t] - np.eye(T)[t]
+        all_expected += n[t] * (2 * (1 - W[t, t]) * D[t] - step @ G @ step)
+        all_noise += n[t] * D[t]
+    return W, gained.mean() / risk + all_expected / all_noise - expected / noise

@@ -40,6 +40,9 @@ MIN_VARIANCE_SHARE = 1e-13
 MAX_EXPONENT = 80.0
 """Where exponents are cut: exp(−80) is nothing beside one, and denormal numbers are slow."""
 
+MIN_ROOT = float(np.exp(-MAX_EXPONENT / 2))
+"""What is squared at the least, for the same reason."""
+
 BLOCK_ENTRIES = 2**22
 """Entries of all matrices W together that are held at a time: 32 MB."""
 
@@ -105,6 +108,22 @@ class GroupVectors:
         return self.n / self.n.sum()
 
 
+@dataclass(frozen=True, eq=False)
+class CandidateMeans:
+    """What every candidate makes of some groups.
+
+    Attributes
+    ----------
+    means : array of shape (15, rows, r)
+        The estimates (WZ)_t.
+    own_weights : array of shape (15, rows)
+        W_tt, how much of its own plain mean each group keeps.
+    """
+
+    means: Array
+    own_weights: Array
+
+
 class Candidates:
     """The matrices W of all candidates, in the order of `NAMES`, some rows at a time.
 
@@ -130,11 +149,13 @@ class Candidates:
         self.filters = GroupFilters(spectrum, PENALTIES)
         self.smoothers = Smoothers(centred, vectors.noise, vectors.n, BANDWIDTHS, unbiased=True)
         self.smoothed = np.empty((len(BANDWIDTHS), *centred.shape), dtype)
+        self.smoother_diagonals = np.empty((len(BANDWIDTHS), len(vectors)))
         pilot_filter = GroupFilters(spectrum, [PILOT_PENALTY])
         pilot_noise = np.empty(len(vectors))
         for rows in self.blocks():
             W = self.smoothers.weights(rows)
             self.smoothed[:, rows] = W @ centred
+            self.smoother_diagonals[:, rows] = own_columns(W, rows)
             P = (W[PILOT] + pilot_filter.weights(rows)[0]) / 2
             pilot_noise[rows] = P**2 @ vectors.noise
         filtered = pilot_filter.means(slice(None))[0] - self.centre
@@ -147,18 +168,33 @@ class Candidates:
         families = (self.averages, self.smoothers, self.filters, self.second)
         return np.concatenate([family.weights(rows) for family in families])
 
-    def means(self, rows: slice) -> Array:
-        """Return the estimates (WZ)_t of every candidate, of shape (15, rows, r)."""
+    def at(self, rows: slice) -> CandidateMeans:
+        """Return the estimates of every candidate for some groups, and the weights W_tt."""
         smoothed = self.centre + self.smoothed[:, rows]
-        second = self.centre + self.second.weights(rows) @ self.centred
-        return np.concatenate(
-            [self.averages.means(rows), smoothed, self.filters.means(rows), second]
-        )
+        W = self.second.weights(rows)
+        means = [
+            self.averages.means(rows),
+            smoothed,
+            self.filters.means(rows),
+            self.centre + W @ self.centred,
+        ]
+        own_weights = [
+            self.averages.own_weights(rows),
+            self.smoother_diagonals[:, rows],
+            self.filters.own_weights(rows),
+            own_columns(W, rows),
+        ]
+        return CandidateMeans(np.concatenate(means), np.concatenate(own_weights))
 
     def blocks(self) -> Iterator[slice]:
         """Yield slices of rows, so few at a time that all candidates fit in memory."""
         T = len(self.vectors)
         return slices(0, T, max(1, BLOCK_ENTRIES // (T * len(NAMES))))
+
+
+def own_columns(W: Array, rows: slice) -> Array:
+    """Return W_tt of some rows of matrices, of shape (matrices, rows)."""
+    return np.diagonal(W[:, :, rows], axis1=1, axis2=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +215,11 @@ class Averages:
         pooled = self.vectors.shares @ self.vectors.Z
         return np.stack([plain, np.broadcast_to(pooled, plain.shape)])
 
+    def own_weights(self, rows: slice) -> Array:
+        """Return W_tt of both, of shape (2, rows)."""
+        shares = self.vectors.shares[rows]
+        return np.stack([np.ones_like(shares), shares])
+
 
 @dataclass(frozen=True, eq=False)
 class Smoothers:
@@ -193,7 +234,7 @@ class Smoothers:
     n : array of shape (T,)
         The sizes of the groups.
     bandwidths : sequence of float
-        The h.
+        The h, each twice the one before.
     unbiased : bool
         Whether D_t + D_u, what noise adds to the squared distance of two groups, is subtracted.
     """
@@ -215,12 +256,15 @@ class Smoothers:
         exponents[np.arange(len(own)), own] = 0.0
         n = self.n.astype(exponents.dtype)
         W = np.empty((len(self.bandwidths), *exponents.shape), exponents.dtype)
-        for place, h in enumerate(self.bandwidths):
-            np.multiply(exponents, -1 / h, out=W[place])
-            np.maximum(W[place], -MAX_EXPONENT, out=W[place])
-            np.exp(W[place], out=W[place])
-            W[place] *= n
-            W[place] /= W[place].sum(axis=1, keepdims=True)
+        np.multiply(exponents, -1 / self.bandwidths[-1], out=exponents)
+        np.maximum(exponents, -MAX_EXPONENT, out=exponents)
+        np.exp(exponents, out=W[-1])
+        for place in range(len(W) - 2, -1, -1):  # half the bandwidth squares the weight
+            np.maximum(W[place + 1], MIN_ROOT, out=W[place])
+            np.square(W[place], out=W[place])
+        for each in W:
+            each *= n
+            each /= each.sum(axis=1, keepdims=True)
         return W
 
     def _squared_distances(self, rows: slice) -> Array:
@@ -293,6 +337,11 @@ class GroupFilters:
         centre, axes = self.spectrum.centre, self.spectrum.axes
         scores = (self.spectrum.vectors.Z[rows] - centre) @ axes
         return centre + (self._shrinkage * scores) @ axes.T
+
+    def own_weights(self, rows: slice) -> Array:
+        """Return W_tt of every c, of shape (penalties, rows)."""
+        squares = self.spectrum.V[rows] ** 2
+        return self.spectrum.vectors.shares[rows] + (self._shrinkage * squares).sum(axis=2)
 
     @property
     def _shrinkage(self) -> Array:

@@ -89,8 +89,9 @@ default='auto'
         Their standard errors, from the noise of the plain means; bias is not in them.
     gain_, gain_error_ : float or None
         How much lower the risk is than that of the plain means, as a share of it, estimated on rows
-        that neither estimates nor weights have seen, and its standard error; a group's squared
-        error counts as often as it has rows. None for fewer than 6 groups.
+        that are left out and corrected for their number, and its standard error; a group's squared
+        error counts as often as it has rows. Groups of one row do not count. None for fewer than 6
+        groups.
     candidates_ : dict of str to float
         The candidates and their weights, before the size of a group is looked at.
     candidate_weights_ : array of shape (T, 15)

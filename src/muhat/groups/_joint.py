@@ -7,21 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.groups._candidates import LINEAR, NAMES, PLAIN, Candidates, GroupVectors
+from muhat.groups._candidates import LINEAR, Candidates, GroupVectors
 from muhat.groups._cells import Cells
+from muhat.groups._gain import Gain, estimated_gain
 from muhat.groups._moments import LeftOutMoments
-from muhat.groups._translation import limiting_factors
-
-MIN_GROUPS_FOR_GAIN = 6
-"""Groups from which on the gain is estimated: from fewer it is not reliable."""
-
-
-@dataclass(frozen=True)
-class Gain:
-    """How much lower the risk is than the plain means', as a share of it, with standard error."""
-
-    value: float
-    error: float
+from muhat.groups._translation import LimitedMeans, limiting_factors
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +80,7 @@ class JointMeans:
     factors : array of shape (T,)
         How much of the way from its plain mean each group goes.
     gain : Gain or None
-        The gain over the plain means, cross-fitted over the folds; None with too few groups.
+        The gain over the plain means, on rows left out; None with too few groups.
     axes : PrincipalAxes
         The principal axes of the estimated means.
     """
@@ -111,16 +101,24 @@ class JointMeans:
         vectors = cells.vectors()
         moments = LeftOutMoments.from_folds(cells.held_out_folds(), cells.mass.shape)
         by_group = moments.weights(vectors.n, vectors.n)
-        means, factors = limited_means(vectors, by_group, kappa)
-        gain = None
-        if len(vectors) >= MIN_GROUPS_FOR_GAIN:
-            gain = cross_fitted_gain(moments, vectors.n, kappa)
+        limited = limited_means(vectors, by_group, kappa)
+        gain = estimated_gain(limited, vectors, moments, by_group, kappa)
         common = moments.common_weights()
         without_smoothers = np.zeros_like(by_group)
         filters_alone = moments.of_candidates(LINEAR)
         without_smoothers[:, LINEAR] = filters_alone.weights(vectors.n, vectors.n)
-        axes = PrincipalAxes.from_means(means, cells, vectors)
-        return cls(vectors, by_group, without_smoothers, common, kappa, means, factors, gain, axes)
+        axes = PrincipalAxes.from_means(limited.means, cells, vectors)
+        return cls(
+            vectors,
+            by_group,
+            without_smoothers,
+            common,
+            kappa,
+            limited.means,
+            limited.factors,
+            gain,
+            axes,
+        )
 
     def weights(self) -> Array:
         """Return W, the weights of the estimates on the plain means, of shape (T, T)."""
@@ -156,15 +154,15 @@ class JointMeans:
         joined = GroupVectors(Z, np.append(fitted.n, n), np.append(fitted.own, own))
         nearest = np.abs(np.log(fitted.n / n)).argmin()
         last = slice(len(fitted), len(fitted) + 1)
-        means = Candidates(joined).means(last)[:, 0]
+        means = Candidates(joined).at(last).means[:, 0]
         step = by_group[nearest] @ means - vector
         squared_length = np.atleast_1d(step @ step)
         factor = limiting_factors(squared_length, joined.noise[-1:], self.kappa)
         return vector + factor * step
 
 
-def limited_means(vectors: GroupVectors, by_group: Array, kappa: float) -> tuple[Array, Array]:
-    """Return the estimates of all groups as vectors, and their limiting factors.
+def limited_means(vectors: GroupVectors, by_group: Array, kappa: float) -> LimitedMeans:
+    """Return the estimates of all groups, none further from its plain mean than noise allows.
 
     Parameters
     ----------
@@ -177,46 +175,17 @@ def limited_means(vectors: GroupVectors, by_group: Array, kappa: float) -> tuple
     """
     candidates = Candidates(vectors)
     steps = np.empty_like(vectors.Z)
+    own_weights = np.empty(len(vectors))
     for rows in candidates.blocks():
-        steps[rows] = np.einsum("tm,mtr->tr", by_group[rows], candidates.means(rows))
+        found = candidates.at(rows)
+        steps[rows] = np.einsum("tm,mtr->tr", by_group[rows], found.means)
+        own_weights[rows] = np.einsum("tm,mt->t", by_group[rows], found.own_weights)
     steps -= vectors.Z
-    factors = limiting_factors((steps**2).sum(axis=1), vectors.noise, kappa)
-    return vectors.Z + factors[:, None] * steps, factors
-
-
-def cross_fitted_gain(moments: LeftOutMoments, n: Array, kappa: float) -> Gain | None:
-    """Return the gain on each fold of estimates whose weights come from the other folds.
-
-    Every group counts alike: its risk is multiplied by its number of rows. The standard error takes
-    groups as units. None where nothing can be left out or the plain means have no risk.
-
-    Parameters
-    ----------
-    moments : LeftOutMoments
-        The moments of all folds.
-    n : array of shape (T,)
-        The sizes of the groups.
-    kappa : float
-        κ of limited translation.
-    """
-    plain = np.eye(len(NAMES))[PLAIN]
-    gains = np.zeros(len(n))
-    risks = np.zeros(len(n))
-    for fold in range(len(moments.B)):
-        others = np.arange(len(moments.B)) != fold
-        B, a, counts = moments.B[fold], moments.a[fold], moments.counts[fold]
-        steps = moments.weights(n, n, others) - plain
-        squared_lengths = np.einsum("tm,tmk,tk->t", steps, B, steps)
-        steps *= limiting_factors(squared_lengths, moments.noise[fold], kappa)[:, None]
-        # ‖μ̂ − μ*‖² − ‖μ̂ + h − μ*‖² = 2⟨h, μ* − μ̂⟩ − ‖h‖², μ* estimated by the fold's own mean.
-        towards = np.einsum("tm,tm->t", steps, a - B[:, PLAIN])
-        lengths = np.einsum("tm,tmk,tk->t", steps, B, steps)
-        gains += counts * (2 * towards - lengths)
-        risks += counts * (B[:, PLAIN, PLAIN] - a[:, PLAIN])
-    total = float(risks.sum())
-    if not total > 0:
-        return None
-    value = float(gains.sum()) / total
-    residuals = gains - value * risks
-    error = np.sqrt(len(n) / (len(n) - 1) * float(residuals @ residuals)) / total
-    return Gain(value, float(error))
+    squared_lengths = (steps**2).sum(axis=1)
+    factors = limiting_factors(squared_lengths, vectors.noise, kappa)
+    return LimitedMeans(
+        means=vectors.Z + factors[:, None] * steps,
+        factors=factors,
+        own_weights=1 - factors * (1 - own_weights),
+        squared_steps=factors**2 * squared_lengths,
+    )

@@ -63,12 +63,15 @@ class LeftOutMoments:
         ⟨W_m μ̂^(−f), μ̂^(f)⟩_t.
     counts : array of shape (F, T)
         What each of these counts for: n_tf, zero where group t has no rows in or outside of fold f.
+    own_weights : array of shape (F, T, M)
+        W_tt of the candidates without the fold.
     noise : array of shape (F, T)
         D_t without the fold.
     """
 
     B: Array
     a: Array
+    own_weights: Array
     counts: Array
     noise: Array
 
@@ -79,6 +82,7 @@ class LeftOutMoments:
         M = len(NAMES)
         B = np.zeros((F, T, M, M))
         a = np.zeros((F, T, M))
+        own_weights = np.zeros((F, T, M))
         counts = np.zeros((F, T))
         noise = np.zeros((F, T))
         for fold in folds:
@@ -86,19 +90,23 @@ class LeftOutMoments:
             is_large = len(fold.present) > MAX_GROUPS_DOUBLE
             candidates = Candidates(fold.vectors, np.float32 if is_large else np.float64)
             for rows in candidates.blocks():
-                means = candidates.means(rows).transpose(1, 0, 2)
+                found = candidates.at(rows)
+                means = found.means.transpose(1, 0, 2)
                 at = fold.present[rows]
+                own_weights[f, at] = found.own_weights.T
                 B[f, at] = means @ means.transpose(0, 2, 1)
                 a[f, at] = (means @ fold.tested[rows][:, :, None])[..., 0]
             counts[f, fold.present] = fold.counts
             noise[f, fold.present] = fold.vectors.noise
-        return cls(B, a, counts, noise)
+        return cls(B, a, own_weights, counts, noise)
 
     def of_candidates(self, places: Sequence[int]) -> LeftOutMoments:
         """Return the moments of some candidates alone; the first must be the plain means."""
         chosen = list(places)
         B = self.B[:, :, chosen][:, :, :, chosen]
-        return replace(self, B=B, a=self.a[:, :, chosen])
+        return replace(
+            self, B=B, a=self.a[:, :, chosen], own_weights=self.own_weights[:, :, chosen]
+        )
 
     @cached_property
     def all_folds(self) -> Array:

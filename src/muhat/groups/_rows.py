@@ -57,6 +57,17 @@ class LabelledRows:
             clusters=clusters,
         )
 
+    def samples(self) -> list[Array]:
+        """Return the rows of each group."""
+        order = np.argsort(self.codes, kind="stable")
+        return np.split(self.X[order], np.cumsum(self.counts)[:-1])
+
+    def of_groups(self, kept: Array) -> LabelledRows:
+        """Return the rows of the groups for which ``kept``, of shape (T,), is true."""
+        places = np.cumsum(kept) - 1
+        some = self.taken(np.flatnonzero(kept[self.codes]))
+        return replace(some, labels=self.labels[kept], codes=places[some.codes])
+
 
 def labelled_rows(
     estimator: Any, X: Any, groups: Any, sample_weight: Any, clusters: Any
@@ -96,17 +107,28 @@ def is_list_of_samples(X: Any, groups: Any) -> bool:
     return any(len(getattr(each, "shape", ())) == 2 for each in X)
 
 
-def new_samples(estimator: Any, X: Any, groups: Any) -> list[Array]:
-    """Return the samples of new groups: those of a list, or by label in the order of the labels."""
+def is_by_sample(X: Any, groups: Any) -> bool:
+    """Whether X has one sample for each group, in a list or a mapping."""
+    is_mapping = isinstance(X, Mapping) and not hasattr(X, "shape")
+    return is_mapping or is_list_of_samples(X, groups)
+
+
+def new_groups(estimator: Any, X: Any, groups: Any) -> LabelledRows:
+    """Return the rows of new groups: in the order of a list or mapping, or of sorted labels."""
     if isinstance(X, Mapping) and not hasattr(X, "shape"):
+        groups = list(X) if groups is None else groups
         X = list(X.values())
     if is_list_of_samples(X, groups):
-        return checked_samples(estimator, X, reset=False)
+        samples = checked_samples(estimator, X, reset=False)
+        names = np.arange(len(samples)) if groups is None else _as_labels(groups)
+        codes = np.repeat(np.arange(len(samples)), [len(each) for each in samples])
+        rows = np.concatenate(samples)
+        return LabelledRows(rows, names, codes, np.ones(len(rows)))
     who = type(estimator).__name__
     X, labels = _split_labels(who, as_frame(X), groups)
     rows = checked_sample(estimator, X, reset=False)
     names, codes = _distinct(who, labels, len(rows))
-    return [rows[codes == place] for place in range(len(names))]
+    return LabelledRows(rows, names, codes, np.ones(len(rows)))
 
 
 def checked_samples(estimator: Any, samples: Any, reset: bool) -> list[Array]:
@@ -181,14 +203,14 @@ def _distinct(who: str, labels: Any, n: int, name: str = "groups") -> tuple[Arra
     labels = _as_labels(labels)
     if len(labels) != n:
         raise MuhatError(who, f"{name} must have one label for each of {n} rows", len(labels))
-    missing = np.flatnonzero(_is_missing(labels))
+    missing = np.flatnonzero(is_missing(labels))
     if missing.size:
         got = f"{missing.size} missing (first: {name}[{missing[0]}])"
         raise MuhatError(who, f"{name} must have a label for every row", got, "drop these rows")
     return distinct_labels(labels)
 
 
-def _is_missing(labels: Array) -> Array:
+def is_missing(labels: Array) -> Array:
     """Return which labels are None, NaN, NaT or pandas' NA."""
     if labels.dtype.kind == "f":
         return np.isnan(labels)

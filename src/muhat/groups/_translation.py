@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from muhat._arrays import Array, quotient
+
+
+@dataclass(frozen=True, eq=False)
+class LimitedMeans:
+    """The joint means of T groups after limited translation.
+
+    Attributes
+    ----------
+    means : array of shape (T, r)
+        The estimated means as vectors.
+    factors : array of shape (T,)
+        How much of the way from its plain mean each group goes.
+    own_weights : array of shape (T,)
+        W_tt, the weight of each group's own plain mean in its estimate.
+    squared_steps : array of shape (T,)
+        ‖μ_t − μ̂_t‖², how far each estimate is from the plain mean.
+    """
+
+    means: Array
+    factors: Array
+    own_weights: Array
+    squared_steps: Array
 
 
 def allowance(effective_dimension: float) -> float:
