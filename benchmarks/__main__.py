@@ -7,6 +7,7 @@ GROUPS = (
     "core",
     "stacking",
     "groups",
+    "pca",
     "testing",
     "conditional",
     "evidence",

@@ -1,0 +1,133 @@
+"""The number of components, or λ, chosen by leave-one-out, with the curves it was chosen from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muhat._arrays import Array
+from muhat.filters import Filter, TruncatedSVD
+from muhat.filters._base import GRID_SIZE, Iteration
+from muhat.pca._left_out import LeftOutRows
+
+MAX_COMPONENTS_TRIED = 100
+"""Most components that leave-one-out chooses from."""
+
+LAMBDA_RANGE = (1e-6, 10.0)
+"""The least and the largest λ that are tried, as shares of the largest eigenvalue."""
+
+MIN_ERROR_ROWS = 2
+"""Rows that a standard error takes."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentPath:
+    """Leave-one-out scores of every number of components, or every λ, and the one that was taken.
+
+    Attributes
+    ----------
+    filter : Filter
+        The filter; for truncated SVD the candidates are numbers of components.
+    grid : array of shape (candidates,)
+        The candidates: numbers of components from 0 on, values of λ or numbers of iterations t.
+    index, parameter : int, and int or float
+        The candidate that was taken, by its place in the grid and by itself.
+    errors, standard_errors : arrays of shape (candidates,)
+        The mean reconstruction error of left-out rows in the RKHS, ‖(1 − s(Ĉ_i))(φ(x_i) − μ_i)‖²,
+        and its standard error. It never grows with more components.
+    gains, gain_errors : arrays of shape (candidates,)
+        How much nearer the filtered covariance is to that of left-out rows than zero is, in the
+        squared Hilbert–Schmidt norm, and the standard error of that. The choice has the largest;
+        of numbers of components, it is the least within one standard error of that.
+    row_errors : array of shape (rows,)
+        The reconstruction error of each left-out row at the candidate that was taken.
+    is_chosen : bool
+        Whether leave-one-out chose the candidate; else it was given.
+    """
+
+    filter: Filter
+    grid: Array
+    index: int
+    errors: Array
+    standard_errors: Array
+    gains: Array
+    gain_errors: Array
+    row_errors: Array
+    is_chosen: bool
+
+    @property
+    def parameter(self) -> Any:
+        """The number of components, λ or t that was taken."""
+        return self.grid[self.index].item()
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that were left out."""
+        return len(self.row_errors)
+
+    @classmethod
+    def from_rows(
+        cls, rows: LeftOutRows, filter: Filter, grid: Array, given: Any = None
+    ) -> ComponentPath:
+        """Leave out each row; take the given candidate, or the one with the largest gain."""
+        if isinstance(filter, TruncatedSVD):
+            scores = rows.truncated(int(grid[-1]))
+        else:
+            scores = rows.filtered(filter, grid)
+        weights = rows.masses / rows.masses.sum()
+        gains = weights @ scores.gains
+        if given is None:
+            index = int(np.argmax(gains))
+            if isinstance(filter, TruncatedSVD):
+                index = _fewest_components(scores.gains, weights, index)
+        else:
+            index = int(np.flatnonzero(grid == given)[0])
+        return cls(
+            filter=filter,
+            grid=grid,
+            index=index,
+            errors=weights @ scores.errors,
+            standard_errors=_standard_errors(scores.errors, weights),
+            gains=gains,
+            gain_errors=_standard_errors(scores.gains, weights),
+            row_errors=scores.errors[:, index],
+            is_chosen=given is None,
+        )
+
+
+def default_grid(filter: Filter, gamma: Array, given: Any = None) -> Array:
+    """Return the candidates of a filter, ascending, with the given one among them."""
+    if isinstance(filter, TruncatedSVD):
+        most = min(len(gamma), MAX_COMPONENTS_TRIED if given is None else max(int(given), 1))
+        return np.arange(most + 1)
+    largest = float(gamma[0]) or 1.0
+    least, most_lambda = (share * largest for share in LAMBDA_RANGE)
+    if isinstance(filter, Iteration):
+        grid = filter.grid_down_to(least)
+    else:
+        grid = np.geomspace(least, most_lambda, GRID_SIZE)
+    if given is None:
+        return grid
+    return np.unique(np.append(grid, given))
+
+
+def _fewest_components(gains: Array, weights: Array, best: int) -> int:
+    """Return the least number of components, from one on, that is as good as the best.
+
+    It is within one standard error of the difference between the two, row by row.
+    """
+    lost = gains[:, [best]] - gains
+    is_close = weights @ lost <= _standard_errors(lost, weights)
+    is_close[best] = True
+    return max(1, int(np.flatnonzero(is_close)[0]))
+
+
+def _standard_errors(values: Array, weights: Array) -> Array:
+    """Return the standard error of each column's weighted mean."""
+    if len(values) < MIN_ERROR_ROWS:
+        return np.full(values.shape[1], np.nan)
+    gaps = values - weights @ values
+    size = 1 / float(weights @ weights)
+    return np.sqrt(weights @ gaps**2 / max(size - 1, np.finfo(float).tiny))
