@@ -5,8 +5,8 @@ LOWEST = .venv-lowest/bin
 
 .PHONY: demo tour quick test test-lowest lint browser pages bench docs evidence clean
 
-demo: .venv/installed   ## compare every estimator of the paper on embedded data, with a picture
-	$(BIN)/muhat compare --out muhat-compare.png
+demo: .venv/installed   ## the main questions answered on embedded data: verdicts, pictures, a report
+	$(BIN)/muhat tour --out muhat-tour
 
 quick: .venv/tested     ## one small test of every capability, in about a minute
 	$(BIN)/ruff check --quiet .

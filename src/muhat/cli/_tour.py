@@ -1,4 +1,4 @@
-"""``muhat tour``: estimate, compare, test and predict on bundled data, with the Python code."""
+"""``muhat tour``: the questions that muhat answers, on bundled data, with the Python code."""
 
 from __future__ import annotations
 
@@ -29,18 +29,106 @@ class Answer:
     display: Any
 
 
-def estimate() -> Answer:
-    """The kernel mean of a sample is a function that is large where rows are dense.
-    Two columns of 178 wines:"""
+def compare_growers() -> Answer:
+    """Do the wines of two growers differ, and in what?"""
     import pyarrow
     from sklearn.datasets import load_wine
 
-    from muhat import MeanDisplay, StackedMean
+    from muhat import FeatureDifferenceDisplay, TwoSampleTest
+
+    wine = load_wine()
+    columns, growers = ["alcohol", "malic_acid", "ash", "hue"], ("grower 1", "grower 2")
+    table = pyarrow.table(list(wine.data.T), names=wine.feature_names).select(columns)
+    first, second = table.filter(wine.target == 1), table.filter(wine.target == 2)
+    result = TwoSampleTest().test(first, second, names=growers)
+    result.to_html("report.html", data={"grower 1": first, "grower 2": second})
+    display = FeatureDifferenceDisplay.from_result(result, growers)
+
+    return Answer(result.verdict(), display)
+
+
+def test_independence() -> Answer:
+    """Are alcohol and hue of 178 wines independent? Their correlation is only -0.07."""
+    import pyarrow
+    from sklearn.datasets import load_wine
+
+    from muhat import IndependenceTest, PairDisplay
+
+    wine = load_wine()
+    table = pyarrow.table(list(wine.data.T), names=wine.feature_names)
+    alcohol, hue = table.select(["alcohol"]), table.select(["hue"])
+    result = IndependenceTest().test(alcohol, hue)
+    display = PairDisplay.from_samples(alcohol, hue)
+
+    return Answer(result.verdict(), display)
+
+
+def watch_for_drift() -> Answer:
+    """Do new batches still come from the same distribution? The reference is speech of eight
+    speakers; two batches are of the same eight, three of one new speaker each."""
+    import numpy as np
+
+    from muhat import DriftDetector, DriftDisplay, load_dataset
+
+    rows = load_dataset("vowel").data  # 66 of each speaker, one speaker after the other
+    known = np.random.default_rng(0).permutation(rows[:528])
+    detector = DriftDetector().fit(known[:396])
+    for name, batch in [("known 1", known[396:462]), ("known 2", known[462:])]:
+        detector.update(batch, name)
+    for place in range(3):
+        result = detector.update(rows[528 + 66 * place :][:66], f"new {place + 1}")
+    display = DriftDisplay.from_detector(detector)
+
+    return Answer(result.verdict(), display)
+
+
+def map_speakers() -> Answer:
+    """Which of fifteen speakers, men (m) and women (f), stand out, and who is close to whom?"""
+    import numpy as np
+
+    from muhat import GroupMapDisplay, GroupTest, KernelMeans, load_dataset
+
+    rows = load_dataset("vowel").data  # 66 of each speaker
+    names = ["m1", "m2", "m3", "m4", "f1", "f2", "f3", "f4"]
+    names += ["m5", "m6", "m7", "m8", "f5", "f6", "f7"]
+    speakers = np.repeat(names, 66)
+    result = GroupTest().test(rows, speakers)
+    display = GroupMapDisplay.from_estimator(KernelMeans().fit(rows, speakers))
+
+    return Answer(result.verdict(), display)
+
+
+def predict_progression() -> Answer:
+    """What is the progression of diabetes after a year, given body mass index and blood
+    pressure, and how sure is it?"""
+    from sklearn.datasets import load_diabetes
+
+    from muhat import ConditionalMean, QuantileDisplay, load, save
+
+    diabetes = load_diabetes(scaled=False)
+    x, y = diabetes.data[:, [2, 3]], diabetes.target
+    model = ConditionalMean().fit(x, y)
+    lower, upper = model.predict_interval(x[:1], confidence=0.9)[0]
+    save(model, "model.muhat")
+    assert (load("model.muhat").predict(x) == model.predict(x)).all()  # to the last bit
+    display = QuantileDisplay.from_estimator(model, x, y, name="body mass index")
+
+    interval = f"90 % prediction interval {lower:.0f} to {upper:.0f}, observed {y[0]:.0f}"
+    return Answer(f"Leave-one-out R² = {model.loo_score_:.2f}. First patient: {interval}.", display)
+
+
+def estimate_mean() -> Answer:
+    """Which wine is typical? The kernel mean of a sample is a function that is large where
+    rows are dense."""
+    import pyarrow
+    from sklearn.datasets import load_wine
+
+    from muhat import KernelMean, MeanDisplay
 
     wine = load_wine()
     table = pyarrow.table(list(wine.data.T), names=wine.feature_names)  # or a data frame
     X = table.select(["alcohol", "flavanoids"])
-    mu = StackedMean().fit(X)
+    mu = KernelMean().fit(X)
     typical = mu.score_samples(X)
     display = MeanDisplay.from_estimator(mu, X)
 
@@ -49,70 +137,25 @@ def estimate() -> Answer:
     return Answer(f"{sentence} (counted from 1).", display)
 
 
-def compare_estimators() -> Answer:
-    """Does shrinkage improve the kernel mean when there are few rows and many columns?
-    60 tumours, 30 columns:"""
-    from sklearn.datasets import load_breast_cancer
-
-    from muhat import LeaveOneOutDisplay, compare
-
-    comparison = compare(load_breast_cancer().data[:60])
-    display = LeaveOneOutDisplay.from_comparison(comparison)
-
-    return Answer(comparison.verdict(), display)
-
-
-def compare_growers() -> Answer:
-    """Do the wines of two growers come from one distribution, and which columns differ?"""
-    import pyarrow
-    from sklearn.datasets import load_wine
-
-    from muhat import TwoSampleTest
-    from muhat.plots import FeatureDifferenceDisplay
-
-    wine = load_wine()
-    columns, growers = ["alcohol", "malic_acid", "ash"], ("grower 1", "grower 2")
-    table = pyarrow.table(list(wine.data.T), names=wine.feature_names).select(columns)
-    first, second = table.filter(wine.target == 1), table.filter(wine.target == 2)
-    result = TwoSampleTest().test(first, second, names=growers)
-    result.to_html("report.html", data={"grower 1": first, "grower 2": second})
-    display = FeatureDifferenceDisplay.from_result(result, growers)
-
-    page = "The report of it opens in any browser, also offline."
-    return Answer(f"{result.verdict()} {page}", display)
-
-
-def predict_progression() -> Answer:
-    """Progression of diabetes after a year, predicted from body mass index and blood pressure,
-    with intervals; the model is saved and loaded:"""
-    from sklearn.datasets import load_diabetes
-
-    from muhat import ConditionalMean, QuantileDisplay, load, save
-
-    diabetes = load_diabetes()
-    x, y = diabetes.data[:, [2, 3]], diabetes.target
-    model = ConditionalMean().fit(x, y)
-    lower, upper = model.predict_interval(x[:1], confidence=0.9)[0]
-    save(model, "model.muhat")
-    same = load("model.muhat").predict(x) == model.predict(x)
-    display = QuantileDisplay.from_estimator(model, x, y, name="bmi")
-
-    interval = f"90 % prediction interval {lower:.0f} to {upper:.0f}, observed {y[0]:.0f}"
-    loaded = f"The loaded model gives the same predictions: {same.sum()} of {len(same)}"
-    return Answer(
-        f"Leave-one-out R² = {model.loo_score_:.2f}. First patient: {interval}. "
-        f"{loaded}, to the last bit.",
-        display,
-    )
-
-
 STEPS: dict[str, Callable[[], Answer]] = {
-    "estimate": estimate,
-    "compare": compare_estimators,
     "test": compare_growers,
+    "independence": test_independence,
+    "drift": watch_for_drift,
+    "groups": map_speakers,
     "predict": predict_progression,
+    "mean": estimate_mean,
 }
 """The steps by name: the docstring asks a question, the lines up to the display answer it."""
+
+TITLES = {
+    "test": "Do two samples differ, and in what?",
+    "independence": "Are x and y independent?",
+    "drift": "Has it drifted?",
+    "groups": "How do many groups differ?",
+    "predict": "What is y, and how sure?",
+    "mean": "What is typical?",
+}
+"""The question above each panel of the overview."""
 
 
 def tour_command(
@@ -120,15 +163,15 @@ def tour_command(
         Path, Option(metavar="FOLDER", help="Write pictures, report and model here.")
     ] = Path("muhat-tour"),
 ) -> None:
-    """30-second demo on bundled data: estimate, compare, test and predict, with the Python code."""
+    """Six questions on bundled data in under a minute: answers, pictures and the Python code."""
     if out.exists() and not out.is_dir():
         raise MuhatError("--out", "a folder is needed", f"a file, {str(out)!r}", "name another")
     out.mkdir(parents=True, exist_ok=True)
-    overview = Figure(figsize=(12.5, 8.4), layout="constrained")
-    panels = overview.subplots(2, 2).flat
+    overview = Figure(figsize=(15, 8), layout="constrained")
+    panels = overview.subplots(2, 3).flat
     with chdir(out), standard_output():
         for number, (name, step) in enumerate(STEPS.items(), 1):
-            echo(f"{number}. {name.capitalize()}. {question_of(step)}\n")
+            echo(f"{number}. {question_of(step)}\n")
             echo(indent(code_of(step), "    ") + "\n")
             with warnings.catch_warnings(action="ignore"):
                 answer = step()
@@ -137,7 +180,7 @@ def tour_command(
             answer.display.plot(figure.subplots())
             save(figure, f"{name}.png")
             echo(f"Figure: {out / name}.png\n")
-            _draw_panel(name, answer.display, panels[number - 1])
+            _draw_panel(TITLES[name], answer.display, panels[number - 1])
         save(overview, "tour.png")
         print_written(Report=out / "report.html", Saved=out / "model.muhat")
         echo(f"All figures in one: {out / 'tour.png'}")
@@ -160,10 +203,12 @@ def code_of(step: Callable[[], Answer]) -> str:
     return dedent("\n".join(source.splitlines()[start:end]))
 
 
-def _draw_panel(name: str, display: Any, panel: Any) -> None:
+def _draw_panel(title: str, display: Any, panel: Any) -> None:
     """Draw a step in the overview, its legend small and inside the panel."""
     display.plot(panel)
-    panel.set_title(name, loc="left", fontweight="bold")
+    panel.set_title(title, loc="left", fontweight="bold")
+    panel.xaxis.label.set_size("small")
+    panel.yaxis.label.set_size("small")
     legend = panel.get_legend()
     if legend is not None:
         labels = [each.get_text() for each in legend.texts]
