@@ -25,7 +25,7 @@ def settings(quick: bool) -> Settings:
     """Return the sizes."""
     return {
         "seed": 2014,
-        "m": 20 if quick else 1000,
+        "m": 20 if quick else 10_000,
         "block": BLOCK,
         "n": 50,
         "d": 20,
