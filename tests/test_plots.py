@@ -15,13 +15,14 @@ from PIL import Image
 
 from catalogue import SAMPLES, SEED
 from figure_parts import texts_of
-from muhat import ConditionalMean, IndependenceTest, KernelMean, TwoSampleTest
+from muhat import ConditionalMean, IndependenceTest, KernelMean, KernelPCA, TwoSampleTest
 from muhat.comparison import compare
 from muhat.figures import PALETTE, Axis, Bar, Bars, Plot, Series
 from muhat.filters import FILTERS, IteratedTikhonov
 from muhat.kernels import Gaussian
 from muhat.plots import (
     COLOURS,
+    ComponentsDisplay,
     FilterDisplay,
     LeaveOneOutDisplay,
     LeftOutDisplay,
@@ -435,3 +436,30 @@ def test_the_picture_in_the_readme_shows_every_filter_of_the_command():
     ]
     shown = {label.split(" (")[0].split(",")[0] for label in description.split("; ")}
     assert set(FILTERS) <= shown
+
+
+@pytest.mark.parametrize(
+    ("filter", "label"),
+    [
+        ("tsvd", "number of components"),
+        ("tikhonov", "λ"),
+        ("landweber", "t"),
+    ],
+)
+def test_the_error_of_components_has_its_standard_error_and_marks_the_choice(sample, filter, label):
+    pca = KernelPCA("loo", filter=filter).fit(sample)
+    path = pca.leave_one_out()
+    display = ComponentsDisplay.from_estimator(pca).plot(Figure().subplots())
+    band, curve = display.curve.series
+    assert display.ax_.get_xlabel() == label
+    assert np.array_equal(curve.x, path.grid)
+    assert np.array_equal(curve.y, path.errors)
+    assert np.allclose(band.upper - curve.y, path.standard_errors)
+    assert curve.chosen == (pca.parameter_, path.errors[path.index])
+    assert display.curve.note.endswith(", chosen")
+
+
+def test_a_number_of_components_that_was_given_is_called_so(sample):
+    plot = ComponentsDisplay.from_estimator(KernelPCA(1).fit(sample)).curve
+    assert plot.note == "marked: 1 component, given"
+    assert plot.x.high == 1

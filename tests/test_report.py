@@ -181,7 +181,7 @@ def test_the_colour_of_a_badge_says_what_it_means(comparison):
     detector = DriftDetector(random_state=0).fit(RNG.normal(size=(60, 2)))
     assert tone(detector) == "neutral"
     detector.update(RNG.normal(3, size=(40, 2)))
-    assert (tone(detector), report_of(detector, Context()).badge) == ("bad", "It has drifted")
+    assert (tone(detector), report_of(detector, Context()).badge) == ("bad", "Drift detected")
     assert tone(comparison) == ("good" if comparison.helps else "neutral")
     clear = compare(
         np.random.default_rng(0).normal(size=(40, 20)), kernel=Gaussian(0.5), filters=["f-kmse"]

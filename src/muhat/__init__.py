@@ -29,12 +29,14 @@ _PUBLIC = {
         "MMD Spectral ShrunkMeans ShrunkCovariance mmd"
     ),
     "conditional": "ConditionalMean KernelMeanMatching",
+    "pca": "KernelPCA",
     "persistence": "save load",
     "plots": (
-        "MeanDisplay LeaveOneOutDisplay FilterDisplay StackDisplay PermutationDisplay "
+        "MeanDisplay LeaveOneOutDisplay FilterDisplay StackDisplay FeatureDifferenceDisplay "
+        "PermutationDisplay "
         "WitnessDisplay WitnessAlongDisplay PValueMapDisplay PairDisplay DriftDisplay "
         "LeftOutDisplay QuantileDisplay "
-        "GroupMapDisplay GroupDistanceDisplay"
+        "GroupMapDisplay GroupDistanceDisplay ComponentsDisplay"
     ),
     "data": "read_table open_batches",
     "datasets": "load_dataset SyntheticFamily",

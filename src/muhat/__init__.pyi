@@ -16,6 +16,7 @@ from . import groups as groups
 from . import kernels as kernels
 from . import mean as mean
 from . import notebook as notebook
+from . import pca as pca
 from . import persistence as persistence
 from . import plots as plots
 from . import report as report
@@ -25,11 +26,13 @@ from . import testing as testing
 from . import theory as theory
 from .selection import Choice as Choice
 from .comparison import Comparison as Comparison
+from .plots import ComponentsDisplay as ComponentsDisplay
 from .filters import Componentwise as Componentwise
 from .conditional import ConditionalMean as ConditionalMean
 from .testing import DriftDetector as DriftDetector
 from .plots import DriftDisplay as DriftDisplay
 from .embedding import Embedding as Embedding
+from .plots import FeatureDifferenceDisplay as FeatureDifferenceDisplay
 from .filters import Filter as Filter
 from .plots import FilterDisplay as FilterDisplay
 from .selection import Fixed as Fixed
@@ -50,6 +53,7 @@ from .kernels import Kernel as Kernel
 from .mean import KernelMean as KernelMean
 from .conditional import KernelMeanMatching as KernelMeanMatching
 from .groups import KernelMeans as KernelMeans
+from .pca import KernelPCA as KernelPCA
 from .filters import Landweber as Landweber
 from .kernels import Laplacian as Laplacian
 from .selection import LeaveOneOut as LeaveOneOut
@@ -145,12 +149,14 @@ __all__ = [
     "mmd",
     "ConditionalMean",
     "KernelMeanMatching",
+    "KernelPCA",
     "save",
     "load",
     "MeanDisplay",
     "LeaveOneOutDisplay",
     "FilterDisplay",
     "StackDisplay",
+    "FeatureDifferenceDisplay",
     "PermutationDisplay",
     "WitnessDisplay",
     "WitnessAlongDisplay",
@@ -161,6 +167,7 @@ __all__ = [
     "QuantileDisplay",
     "GroupMapDisplay",
     "GroupDistanceDisplay",
+    "ComponentsDisplay",
     "read_table",
     "open_batches",
     "load_dataset",

@@ -5,7 +5,14 @@ Type checkers know nothing of classes that derive from a class without types.
 
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["BaseEstimator", "DensityMixin", "MultiOutputMixin", "RegressorMixin"]
+__all__ = [
+    "BaseEstimator",
+    "ClassNamePrefixFeaturesOutMixin",
+    "DensityMixin",
+    "MultiOutputMixin",
+    "RegressorMixin",
+    "TransformerMixin",
+]
 
 if TYPE_CHECKING:
     from typing import Self
@@ -34,5 +41,23 @@ if TYPE_CHECKING:
         """What type checkers see of ``sklearn.base.RegressorMixin``."""
 
         def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+
+    class TransformerMixin:
+        """What type checkers see of ``sklearn.base.TransformerMixin``."""
+
+        def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any: ...
+        def set_output(self, *, transform: str | None = None) -> Self: ...
+
+    class ClassNamePrefixFeaturesOutMixin:
+        """What type checkers see of ``sklearn.base.ClassNamePrefixFeaturesOutMixin``."""
+
+        def get_feature_names_out(self, input_features: Any = None) -> Any: ...
 else:
-    from sklearn.base import BaseEstimator, DensityMixin, MultiOutputMixin, RegressorMixin
+    from sklearn.base import (
+        BaseEstimator,
+        ClassNamePrefixFeaturesOutMixin,
+        DensityMixin,
+        MultiOutputMixin,
+        RegressorMixin,
+        TransformerMixin,
+    )

@@ -19,6 +19,11 @@ def call_text(function: str, *arguments: str, **options: Any) -> str:
     return f"{function}({', '.join([*arguments, *given])})"
 
 
+def options_set(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are set, those worth to be written down."""
+    return {name: value for name, value in options.items() if value}
+
+
 def compare_lines(
     file: object | None, reading: Mapping[str, Any], options: Mapping[str, Any], in_batches: bool
 ) -> str:
@@ -162,13 +167,13 @@ def model_lines(model: object) -> str:
 
 def _read(reader: str, file: object, reading: Mapping[str, Any]) -> str:
     """Return a call that reads a file, with the options that are set."""
-    given = {name: value for name, value in reading.items() if value}
+    given = options_set(reading)
     return call_text(reader, repr(str(file)), **given)
 
 
 def _update_lines(files: Sequence[object], reading: Mapping[str, Any]) -> list[str]:
     """Return the loop in which a detector tests files."""
-    given = {name: value for name, value in reading.items() if value}
+    given = options_set(reading)
     return [
         f"for file in {[str(file) for file in files]!r}:",
         f"    detector.update({call_text('read_table', 'file', **given)}, file)",

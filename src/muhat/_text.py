@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Any
 
@@ -21,8 +21,9 @@ def number(value: Any, digits: int = 3) -> str:
     if value is None or not isfinite(value):
         return "–"
     rounded = float(f"{value:.{digits}g}")
-    is_large = 1000 <= abs(rounded) < 1e7
-    text = f"{rounded:,.0f}" if is_large else f"{rounded:.{digits}g}"
+    text = f"{rounded:.{digits}g}"
+    if 1000 <= abs(rounded) < 1e7:
+        text = f"{rounded:,.0f}"
     return text.replace("-", "−")
 
 
@@ -36,7 +37,9 @@ def count(n: int, noun: str) -> str:
     """
     if n == 1:
         return f"1 {noun}"
-    plural = "es" if noun.endswith("ch") else "s"
+    plural = "s"
+    if noun.endswith("ch"):
+        plural = "es"
     return f"{n:,} {noun}{plural}"
 
 
@@ -69,3 +72,35 @@ def listed(names: Sequence[str], most: int = MAX_LISTED, more: str = "more") -> 
     if len(shown) == 1:
         return shown[0]
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def agree(n: int, one: str, several: str) -> str:
+    """Return the word that agrees with a number, such as "is" or "are".
+
+    Examples
+    --------
+    >>> agree(1, "is", "are"), agree(0, "is", "are")
+    ('is', 'are')
+    """
+    if n == 1:
+        return one
+    return several
+
+
+def numbered(noun: str, n: int, start: int = 0) -> list[str]:
+    """Return a name for each of some things that have none.
+
+    Examples
+    --------
+    >>> numbered("column", 2), numbered("x", 2, start=1)
+    (['column 0', 'column 1'], ['x 1', 'x 2'])
+    """
+    names = []
+    for place in range(start, start + n):
+        names.append(f"{noun} {place}")
+    return names
+
+
+def all_shortened(texts: Iterable[str], most: int) -> list[str]:
+    """Return texts of at most this many characters each."""
+    return [shortened(str(text), most) for text in texts]

@@ -63,8 +63,9 @@ def shift_text(shift: float) -> str:
     >>> shift_text(0.984), shift_text(-12.3), shift_text(1.23e200)
     ('+0.98', '−12.30', '+1.2e+200')
     """
-    is_large = abs(shift) >= LARGE_SHIFT
-    text = f"{shift:+.2g}" if is_large else f"{shift:+,.2f}"
+    text = f"{shift:+,.2f}"
+    if abs(shift) >= LARGE_SHIFT:
+        text = f"{shift:+.2g}"
     if text.startswith("-"):  # not the sign of an exponent
         return text.replace("-", "−", 1)
     return text
@@ -104,8 +105,11 @@ def gain_parts(gain: float, error: float | None) -> tuple[str, str]:
     (('3 % higher', 'standard error 12 %'), ('2.5 % lower', ''))
     """
     size, _, spread = gain_text(gain, error).partition(" ± ")
-    side = "higher" if size.startswith("−") else "lower"
-    standard_error = f"standard error {spread} %" if spread else ""
+    side, standard_error = "lower", ""
+    if size.startswith("−"):
+        side = "higher"
+    if spread:
+        standard_error = f"standard error {spread} %"
     return f"{size.removeprefix('−')} % {side}", standard_error
 
 
@@ -121,8 +125,9 @@ def setting_text(symbol: str, parameter: float) -> str:
     """
     if not symbol:
         return ""
-    is_small_count = symbol == "t" and parameter < LARGE_COUNT
-    shown = f"{parameter}" if is_small_count else f"{parameter:.3g}"
+    shown = f"{parameter:.3g}"
+    if symbol == "t" and parameter < LARGE_COUNT:
+        shown = f"{parameter}"
     return f"{symbol} = {shown}".replace("inf", "∞")
 
 

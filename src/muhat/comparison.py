@@ -158,7 +158,9 @@ def _parts(kernel: Any, filters: Any, selection: Any, gram: Any) -> Parts:
 def _with_kme(filters: Any) -> list[Any]:
     """Return the filters asked for, KME first."""
     if not isinstance(filters, list | tuple):
-        filters = ["auto" if filters is None else filters]
+        if filters is None:
+            filters = "auto"
+        filters = [filters]
     return [KME(), *filters]
 
 
@@ -387,17 +389,23 @@ class Comparison(Reportable, HtmlReprMixin):
     def _with_features(self, solution: Solution) -> Comparison:
         """Return the comparison with what is known of the features."""
         problem, kind = cast(FeatureProblem, solution.problem), type(solution.plan.gram)
-        names = {kind: name for name, kind in APPROXIMATIONS.items()}
+        gram = kind.__name__
+        for name, known in APPROXIMATIONS.items():
+            if known is kind:
+                gram = name
         own, features = problem.sums.own, problem.features
+        kept, error_unit = 1.0, "its values (root mean square)"
+        if own:
+            kept = float(problem.spectrum.trace) * problem.sums.total_mass / own
+        if features.projects:
+            error_unit = "the norm of the RKHS"
         return replace(
             self,
-            gram=names.get(cast(Any, kind), kind.__name__),
+            gram=gram,
             n_components=features.size,
             approximation_error=cast(Any, solution.accumulated).error,
-            error_unit="the norm of the RKHS"
-            if features.projects
-            else "its values (root mean square)",
-            kept=float(problem.spectrum.trace) * problem.sums.total_mass / own if own else 1.0,
+            error_unit=error_unit,
+            kept=kept,
         )
 
     @classmethod
@@ -414,8 +422,9 @@ class Comparison(Reportable, HtmlReprMixin):
                 got = "one fitted by products"
             raise MuhatError("Comparison", needed, got, "use muhat.compare(X, gram=...)")
         filters = [choice.filter for choice in estimator.choices_]
-        is_auto = isinstance(estimator.filter, str) and estimator.filter == "auto"
-        selection = estimator.choices_[0].rule if is_auto else estimator.selection
+        selection = estimator.selection
+        if isinstance(estimator.filter, str) and estimator.filter == "auto":
+            selection = estimator.choices_[0].rule
         parts = _parts(estimator.kernel_, filters, selection, "dense")
         points = estimator.embedding_.points[: len(estimator.weights_)]
         solution = solve(parts, points, checked_masses("Comparison", None, len(points)))
@@ -447,7 +456,9 @@ class Comparison(Reportable, HtmlReprMixin):
                     f"{kept}: scores and risk are of that part alone. More features, or a "
                     "wider kernel, keep more."
                 )
-        stacked = 0.0 if self.stacked is None else 100 * self.stacked.gain_
+        stacked = 0.0
+        if self.stacked is not None:
+            stacked = 100 * self.stacked.gain_
         if round(max(self.best.improvement or 0.0, stacked), 2) > 100:
             notes.append(
                 "Estimates above 100 % rank the estimators; no more than all of KME's risk "
@@ -550,8 +561,9 @@ class Comparison(Reportable, HtmlReprMixin):
             by = lower.removesuffix(" lower")
             sure = "; ".join(filter(None, [error, f"significant{corrected}"]))
             return f"Shrinkage helps: {best.label} lowers {what} by {by} ({sure}).{edge}"
-        is_chance = best.improvement <= self.threshold * (best.standard_error or 0.0)
-        sure = "within chance" if is_chance else "not enough to be sure once its bias is counted"
+        sure = "not enough to be sure once its bias is counted"
+        if best.improvement <= self.threshold * (best.standard_error or 0.0):
+            sure = "within chance"
         return f"Shrinkage does not detectably lower {what} ({many}: {gain}, {sure}).{edge}"
 
     def stacked_verdict(self) -> str:
@@ -588,15 +600,17 @@ class Comparison(Reportable, HtmlReprMixin):
 
     def _summary(self) -> Summary:
         verdicts = (self.verdict(), self.default_verdict(), self.stacked_verdict())
-        rows = [
-            (row.name, row.setting, row.gain_text, f"{100 * row.strength:.3g} %")
-            for row in self.rows
-        ]
+        rows = []
+        for row in self.rows:
+            rows.append((row.name, row.setting, row.gain_text, f"{100 * row.strength:.3g} %"))
+        tone = NEUTRAL
+        if self.helps:
+            tone = GOOD
         return Summary(
             " ".join(filter(None, verdicts)),
-            ("estimator", "parameter", "gain over KME, % of its risk", "shrunk"),
+            ("estimator", "parameter", "gain over KME, % of its error", "shrunk"),
             rows,
-            GOOD if self.helps else NEUTRAL,
+            tone,
         )
 
     def __getitem__(self, name: str) -> Row:
@@ -613,7 +627,9 @@ def _edge_sentence(row: Row) -> str:
     """Return a sentence for a parameter at the edge of its grid, after a space; else nothing."""
     if not row.at_edge:
         return ""
-    side = "strongest" if row.strength >= row.strengths.max() else "weakest"
+    side = "weakest"
+    if row.strength >= row.strengths.max():
+        side = "strongest"
     return f" The parameter of {row.label} is at the edge of its grid, the {side} shrinkage tried."
 
 
@@ -690,8 +706,14 @@ def _errors(
     found = gain_errors(
         cast(SpectralProblem, problem), rows, [each for each in scored if each is not None]
     )
-    errors = iter(found.standard_errors)
-    return [None if each is None else next(errors) for each in scored], found.threshold
+    known = iter(found.standard_errors)
+    errors: list[float | None] = []
+    for each in scored:
+        error = None
+        if each is not None:
+            error = next(known)
+        errors.append(error)
+    return errors, found.threshold
 
 
 def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> list[Choice | None]:
@@ -699,16 +721,16 @@ def _by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> li
 
     Known where that rule chose, None where they are too dear.
     """
-    scored: list[Choice | None] = [each if _is_plain(each.rule) else None for each in choices]
-    others = {
-        place: Candidates(choices[place].filter, choices[place].grid)
-        for place, own in enumerate(scored)
-        if not own
-    }
-    if problem.n > MAX_ROWS_REFIT:
-        others = {
-            place: each for place, each in others.items() if LeaveOneOut.is_cheap(problem, each)
-        }
+    scored: list[Choice | None] = []
+    others: dict[int, Candidates] = {}
+    for place, choice in enumerate(choices):
+        if _is_plain(choice.rule):
+            scored.append(choice)
+            continue
+        scored.append(None)
+        candidates = Candidates(choice.filter, choice.grid)
+        if problem.n <= MAX_ROWS_REFIT or LeaveOneOut.is_cheap(problem, candidates):
+            others[place] = candidates
     scores = LeaveOneOut().prepare(problem, list(others.values()))
     for number, (place, each) in enumerate(others.items()):
         gains = scores.gains(number, each.grid)
@@ -763,15 +785,20 @@ def fit_best(
     rows = X
     if comparison.standardize:
         scaler = StandardScaler(with_mean=comparison.kernel.translation_invariant)
-        for batch in [X] if hasattr(X, "shape") else X:
-            scaler.partial_fit(batch)
-        rows = scaler.transform(X) if hasattr(X, "shape") else _ScaledBatches(X, scaler)
+        if hasattr(X, "shape"):
+            rows = scaler.fit_transform(X)
+        else:
+            for batch in X:
+                scaler.partial_fit(batch)
+            rows = _ScaledBatches(X, scaler)
     if hasattr(X, "shape"):
         mean.fit(rows)
     else:
         mean.fit_batches(rows)
     if feature_names is not None:
-        first = mean if scaler is None else scaler
+        first = mean
+        if scaler is not None:
+            first = scaler
         first.feature_names_in_ = np.array(feature_names, dtype=object)
     if scaler is None:
         return mean

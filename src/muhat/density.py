@@ -266,7 +266,9 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
         return float(-2 * self.score_samples(X).sum() + 2 * self._n_parameters())
 
     def _summary(self) -> Summary:
-        state = "converged" if self.converged_ else "stopped"
+        state = "stopped"
+        if self.converged_:
+            state = "converged"
         sentence = f"{len(self.weights_)} Gaussians, {state} after {self.n_iter_} steps."
         rows = []
         for place in np.argsort(-self.weights_, kind="stable"):

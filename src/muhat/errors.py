@@ -60,9 +60,13 @@ def message(who: object, needed: str, got: object, advice: str = "") -> str:
     """
     shown = shorten(str(got), MAX_GOT_CHARACTERS, placeholder=" …")
     sentence = f"{name_of(who)}: {needed}, got {shown}"
-    return f"{sentence}; {advice}." if advice else f"{sentence}."
+    if advice:
+        sentence += f"; {advice}"
+    return f"{sentence}."
 
 
 def name_of(who: object) -> str:
     """Return a name as it is, and the class of any other object."""
-    return who if isinstance(who, str) else type(who).__name__
+    if isinstance(who, str):
+        return who
+    return type(who).__name__

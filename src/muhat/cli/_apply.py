@@ -18,6 +18,7 @@ from typer import Argument, Option, echo
 
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
+from muhat._text import numbered
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import Decimal, Drop, Missing, Separator
 from muhat.cli._outputs import check_outputs
@@ -199,7 +200,7 @@ class _AppliedModel:
             return
         names = self.columns
         if names is None:
-            names = [f"column {place}" for place in range(1, self.training.shape[1] + 1)]
+            names = numbered("column", self.training.shape[1], start=1)
         with warnings.catch_warnings(action="ignore"):
             shift = CovariateShift.from_rows(self.training, self.seen.rows, names)
         if shift is not None and shift.is_found:
@@ -213,7 +214,9 @@ class _AppliedModel:
         X: Any = rows
         if self.columns is not None:
             X = pyarrow.table(dict(zip(self.columns, rows.T, strict=True)))
-        return self.model[:-1].transform(X) if isinstance(self.model, Pipeline) else X
+        if isinstance(self.model, Pipeline):
+            return self.model[:-1].transform(X)
+        return X
 
     def _values_at(self, X: Any, rows: Array) -> dict[str, Array]:
         """Return the values of the model at rows, by the names of the columns to write."""

@@ -19,7 +19,8 @@ from muhat import persistence
 from muhat._arrays import available_memory
 from muhat._messages import unknown_name
 from muhat._parts import as_kernel
-from muhat._python_lines import compare_lines
+from muhat._python_lines import compare_lines, options_set
+from muhat._text import count
 from muhat._wording import TINY_PERCENT, rows_text
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import (
@@ -154,7 +155,9 @@ def compare_command(
     model: ModelFile = None,
 ) -> None:
     """Compare shrinkage estimators of the kernel mean with the plain average, by leave-one-out."""
-    figure = out if as_json else out or DEFAULT_FIGURE
+    figure = out
+    if figure is None and not as_json:
+        figure = DEFAULT_FIGURE
     check_figure(figure)
     check_model_file(model)
     check_report(report)
@@ -166,7 +169,9 @@ def compare_command(
         standardize=standardize,
         gram=_gram(gram, features),
     )
-    names = None if columns is None else columns.split(",")
+    names = None
+    if columns is not None:
+        names = columns.split(",")
     reading = _changed(
         drop=tuple(drop or ()),
         columns=names,
@@ -193,7 +198,7 @@ def compare_command(
     if figure is not None:
         save(comparison_figure(comparison), figure)
     if report is not None:
-        settings = {name: value for name, value in reading.items() if value}
+        settings = options_set(reading)
         comparison.to_html(report, data=sample, code=lines, settings=settings, warnings=warned)
     with standard_output():
         if as_json:
@@ -279,13 +284,16 @@ def _wine() -> DataSet:
 def _print(comparison: Comparison, name: str) -> None:
     """Print the table, the notes, and the verdict."""
     console = console_of()
-    columns = "1 column" if comparison.d == 1 else f"{comparison.d:,} columns"
+    columns = count(comparison.d, "column")
     size = f"{rows_text(comparison.n)}, {columns}"
     print_sentence(console, f"{name}: {size}, kernel {kernel_text(comparison.kernel)}")
     console.print(_table(comparison))
     for note in comparison.notes:
         print_sentence(console, note)
-    print_sentence(console, comparison.verdict(), "green" if comparison.helps else None)
+    style = None
+    if comparison.helps:
+        style = "green"
+    print_sentence(console, comparison.verdict(), style)
     for sentence in (comparison.default_verdict(), comparison.stacked_verdict()):
         if sentence:
             print_sentence(console, sentence)
@@ -301,20 +309,21 @@ def _table(comparison: Comparison) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("estimator", no_wrap=True)
     table.add_column("parameter", no_wrap=True)
-    table.add_column("gain over plain average\n(% of its risk)", justify="right", no_wrap=True)
+    table.add_column("gain over plain average\n(% of its error)", justify="right", no_wrap=True)
     table.add_column("shrunk\n(%)", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for row in comparison.rows:
-        best = row is comparison.best
-        strength = 100 * row.strength
-        shrunk = f"{strength:.3g}" if strength >= TINY_PERCENT else "0"
-        marks = []
-        if best:
+        strength, shrunk = 100 * row.strength, "0"
+        if strength >= TINY_PERCENT:
+            shrunk = f"{strength:.3g}"
+        marks, style = [], None
+        if row is comparison.best:
             marks.append("best")
+            style = "bold"
         if row.at_edge:
             marks.append("edge")
         cells = row.name, row.setting, row.gain_text, shrunk, ", ".join(marks)
-        table.add_row(*cells, style="bold" if best else None)
+        table.add_row(*cells, style=style)
     if any(row.at_edge for row in comparison.rows):
         table.caption = Text("edge: the parameter is the first or last that was tried")
     return table

@@ -17,7 +17,8 @@ from typer import Argument, Context, Exit, Option, echo
 
 from muhat._files import FileError
 from muhat._messages import Note, lacks_columns
-from muhat._python_lines import drift_lines, resumed_drift_lines
+from muhat._python_lines import drift_lines, options_set, resumed_drift_lines
+from muhat._text import count
 from muhat._wording import rows_text
 from muhat.cli._command_line import errors_named, say, standard_output
 from muhat.cli._options import (
@@ -47,7 +48,7 @@ from muhat.cli._outputs import (
     print_written,
 )
 from muhat.cli._progress import spinner
-from muhat.cli._reading import reading_options, readings_of, sample_names, show_notes
+from muhat.cli._reading import reading_options, readings_of, sample_names, show_notes, without
 from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
 from muhat.data import INDICATOR, DataSet, FileBatches, text_column_of
 from muhat.errors import MuhatError
@@ -151,8 +152,10 @@ def drift_command(
         if len(files) < 2:
             needed = "a reference and at least one new file are needed"
             raise MuhatError("muhat drift", needed, "1 file")
+        if fail_below is not None:
+            alpha = fail_below
         detector = DriftDetector(
-            alpha=alpha if fail_below is None else fail_below,
+            alpha=alpha,
             horizon=horizon,
             block_length=block_length,
             standardize=standardize,
@@ -174,7 +177,7 @@ def drift_command(
     if out is not None:
         save(figure_of_drift(detector.history_), out)
     if report is not None:
-        settings = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
+        settings = options_set({**reading, "one_hot": one_hot})
         lines = ""
         if resume is not None:
             settings["reference"] = f"the reference of {resume.name}"
@@ -249,7 +252,9 @@ def _updates(
         with errors_named({"DriftDetector": file}):
             before = detector.result_of(batch)
         if before is not None:
-            drifted = "; it had drifted" if before.is_alarm else ""
+            drifted = ""
+            if before.is_alarm:
+                drifted = "; it had drifted"
             say(f"{file} has been tested before and is skipped{drifted}.")
             yield before, False
             continue
@@ -277,7 +282,7 @@ def _as_reference(detector: DriftDetector, batch: ReadSample) -> DataSet:
             values[text].append(name.removeprefix(text + INDICATOR))
         else:
             raise FileError(lacks_columns(batch.who, [name], "the reference has", batch.names))
-    more = [name for name in batch.table.feature_names if name not in columns]
+    more = without(batch.table.feature_names, columns)
     more += [name for name, each in values.items() if not each]
     if more:
         sentence = f"{batch.who} has a column {more[0]!r} that the reference does not have"
@@ -297,7 +302,7 @@ def _resumed(path: Path) -> DriftDetector:
 def _check_same_options(context: Context, detector: DriftDetector, state: Path) -> None:
     """Raise MuhatError for an option that was given and differs from the state's."""
     for option in KEPT_BY_STATE:
-        name = "alpha" if option == "fail_below" else option
+        name = {"fail_below": "alpha"}.get(option, option)
         source = context.get_parameter_source(option)
         given, kept = context.params[option], getattr(detector, name)
         if source is not None and source.name == "COMMANDLINE" and given != kept:
@@ -311,9 +316,9 @@ def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
     console = console_of()
     rows = rows_text(len(detector.reference_))
     d = detector.n_features_in_
-    columns = "1 column" if d == 1 else f"{d} columns"
+    columns = count(d, "column")
     n = detector.n_batches_
-    batches = "1 batch" if n == 1 else f"{n} batches"
+    batches = count(n, "batch")
     spent = f"alpha = {detector.alpha:g}, of which {detector.spent_:.2g} is spent on {batches}"
     print_sentence(console, f"reference: {rows}, {columns}; {spent}")
     if results:
@@ -325,7 +330,10 @@ def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
             print_sentence(console, each.verdict())
     if not has_alarm:
         _print_horizon(console, detector, results)
-    print_sentence(console, detector.verdict(), ALERT if has_alarm else "bold")
+    style = "bold"
+    if has_alarm:
+        style = ALERT
+    print_sentence(console, detector.verdict(), style)
 
 
 def _table(results: Sequence[DriftResult]) -> Table:
@@ -337,10 +345,13 @@ def _table(results: Sequence[DriftResult]) -> Table:
     table.add_column("most changed", overflow="ellipsis", no_wrap=True)
     table.add_column("", no_wrap=True, min_width=7)
     for each in results:
-        p = f"{'≤ ' if each.is_at_floor else ''}{each.p_value:.2g}"
+        p = f"{each.p_value:.2g}"
+        if each.is_at_floor:
+            p = f"≤ {p}"
         cells = each.name, f"{each.n:,}", f"{each.mmd:.2g}", p, f"{each.level:.2g}"
-        drifted = "drifted" if each.is_alarm else ""
-        style = ALERT if each.is_alarm else None
+        drifted, style = "", None
+        if each.is_alarm:
+            drifted, style = "drifted", ALERT
         table.add_row(*cells, each.features[0].name, drifted, style=style)
     return table
 

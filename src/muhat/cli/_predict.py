@@ -21,6 +21,7 @@ from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
 from muhat._messages import ColumnWarning, unknown_name
 from muhat._python_lines import predict_lines
+from muhat._text import count
 from muhat._validation import positive
 from muhat._wording import rows_text
 from muhat.cli._command_line import errors_named, standard_output
@@ -50,12 +51,14 @@ from muhat.cli._outputs import (
 from muhat.cli._reading import (
     check_names,
     open_like,
+    places_of,
     read_with_target,
     reading_options,
     readings_of,
     row_numbers,
     sample_names,
     show_notes,
+    without,
 )
 from muhat.conditional import (
     INTERVALS,
@@ -135,7 +138,9 @@ def predict_command(
     model = ConditionalMean(bandwidth=_bandwidth(bandwidth), standardize=standardize)
     reading = reading_options(drop, only_numeric, separator, missing, decimal)
     reading["one_hot"] = one_hot
-    files = [file] if new is None else [file, new]
+    files = [file]
+    if new is not None:
+        files.append(new)
     readings = readings_of(files, reading)
     with noted_warnings() as warned:
         samples = _read_samples(files, target, readings)
@@ -208,7 +213,7 @@ class _LabelledSample:
     ) -> _LabelledSample:
         """Return the features in their order, and the target if the table has it without gaps."""
         check_names(name, table.feature_names)
-        places = [table.feature_names.index(each) for each in features]
+        places = places_of(table, features)
         y = None
         if target in table.feature_names:
             y = table.data[:, table.feature_names.index(target)]
@@ -229,7 +234,7 @@ def _read_samples(
     with _no_warning_of_label(target):
         table, rows = read_with_target(files[0], target, readings[0])
     show_notes(table)
-    features = tuple(name for name in table.feature_names if name != target)
+    features = tuple(without(table.feature_names, [target]))
     samples = [_LabelledSample.from_table(table, names[0], features, target, rows)]
     if len(files) > 1:
         whose = f"{names[0]} has"
@@ -295,7 +300,7 @@ def _print(result: PredictionResult) -> None:
     """Print how well the model does, what its predictions follow, and the first of them."""
     console = console_of()
     n, d = result.training_rows[0].shape
-    features = f"{d} feature" if d == 1 else f"{d} features"
+    features = count(d, "feature")
     start = f"{result.names[0]}: {rows_text(n)}, {features}, predicting {result.target!r}"
     print_sentence(console, start)
     print_sentence(console, result.verdict())

@@ -12,6 +12,7 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._files import FileError
 from muhat._messages import Note, lacks_columns, no_column
+from muhat._text import agree
 from muhat._wording import listed_names, rows_text
 from muhat.data import (
     CHUNK_ROWS,
@@ -27,6 +28,17 @@ from muhat.data import (
 from muhat.errors import MuhatError
 
 
+def without(names: Iterable[str], excluded: Iterable[str]) -> list[str]:
+    """Return the names that are not among the excluded ones, in their order."""
+    excluded = set(excluded)
+    return [name for name in names if name not in excluded]
+
+
+def places_of(table: DataSet, names: Iterable[str]) -> list[int]:
+    """Return where the columns of these names are."""
+    return [table.feature_names.index(name) for name in names]
+
+
 def show_notes(*samples: DataSet | FileBatches) -> None:
     """Show the user which rows and columns of files were left out; a report has it too."""
     for sample in samples:
@@ -36,7 +48,9 @@ def show_notes(*samples: DataSet | FileBatches) -> None:
 
 def names_of(sample: DataSet | FileBatches) -> tuple[str, ...]:
     """Return the names of its columns."""
-    return sample.feature_names if isinstance(sample, DataSet) else sample.columns
+    if isinstance(sample, DataSet):
+        return sample.feature_names
+    return sample.columns
 
 
 def check_names(who: str, names: Sequence[str]) -> None:
@@ -132,20 +146,24 @@ def left_out_text(
         out, and of how many.
     """
     columns = list(dict.fromkeys(columns))
-    sentences = [f"Not tested: {listed_names(columns)}."] if columns else []
+    sentences = []
+    if columns:
+        sentences.append(f"Not tested: {listed_names(columns)}.")
     parts = []
     n_dropped = 0
     for name, n, of in dropped:
         if n:
             n_dropped += n
-            sample = f" of {name}" if name else ""
+            sample = ""
+            if name:
+                sample = f" of {name}"
             parts.append(f"{n:,} of {rows_text(of)}{sample}")
     if parts:
-        were = "was" if n_dropped == 1 else "were"
+        were = agree(n_dropped, "was", "were")
         sentences.append(f"{' and '.join(parts)} with missing values {were} dropped.")
     for name, n, of in copies:
         if n:
-            are = "is an exact copy" if n == 1 else "are exact copies"
+            are = agree(n, "is an exact copy", "are exact copies")
             sentences.append(f"Dropped {n:,} of {rows_text(of)} of {name} that {are}.")
     return tuple(sentences)
 
@@ -176,7 +194,7 @@ def _opened_with_target(file: Path, target: str, reading: dict[str, Any]) -> Fil
         raise _text_target(file, target)
     names = (*batches.columns, *batches.left_out)
     if target not in batches.columns:
-        others = [name for name in names if name not in reading["drop"]]
+        others = without(names, reading["drop"])
         raise FileError(no_column(str(file), target, others))
     if len(batches.columns) == 1:
         raise FileError(f"{file} has no column beside {target!r} to predict it from.")

@@ -14,7 +14,7 @@ from muhat._arrays import Array, available_memory
 from muhat._files import FileError
 from muhat._messages import lacks_columns
 from muhat.cli._compare import MAX_MEMORY_SHARE
-from muhat.cli._reading import row_numbers, show_notes
+from muhat.cli._reading import places_of, row_numbers, show_notes, without
 from muhat.data import (
     ColumnMoments,
     DataSet,
@@ -70,7 +70,7 @@ def read_sample(
         )
     left_out: tuple[str, ...] = ()
     if reading["only_numeric"]:
-        left_out = tuple(name for name in batches.left_out if name not in drop)
+        left_out = tuple(without(batches.left_out, drop))
     return ReadSample(str(path), table, words, numbers, len(batches.dropped), left_out, label_words)
 
 
@@ -84,7 +84,9 @@ class LargeSample:
 
     def __iter__(self) -> Iterator[Array]:
         for batch in self.batches:
-            yield batch if self.moments is None else self.moments.standardized(batch)
+            if self.moments is not None:
+                batch = self.moments.standardized(batch)
+            yield batch
 
 
 def are_large(files: Sequence[Path]) -> bool:
@@ -104,7 +106,7 @@ def opened(
     if columns is None:
         return open_batches(file, **reading)
     batches = open_batches(file, **{**reading, "drop": (), "columns": columns})
-    more = [name for name in batches.left_out if name not in reading["drop"]]
+    more = without(batches.left_out, reading["drop"])
     if more and not reading["only_numeric"]:
         sentence = f"{file} has a column {more[0]!r} that the first file does not have"
         raise FileError(f"{sentence}; leave it out with --drop {quote(more[0])}.")
@@ -116,13 +118,12 @@ def check_same_columns(samples: Sequence[ReadSample]) -> None:
     first = samples[0]
     for second in samples[1:]:
         for one, other in ((first, second), (second, first)):
-            missing = [name for name in one.names if name not in other.names]
+            missing = without(one.names, other.names)
             if missing:
                 advice = f"leave it out with --drop {quote(missing[0])}"
                 whose = f"{one.who} has"
                 raise FileError(lacks_columns(other.who, missing, whose, other.names, advice))
-        mixed = [name for name in first.words if name not in second.words]
-        mixed += [name for name in second.words if name not in first.words]
+        mixed = without(first.words, second.words) + without(second.words, first.words)
         if mixed:
             needed = f"column {mixed[0]!r} must be numbers in both files, or text in both"
             raise MuhatError(second.who, needed, "one of each", "drop it with --drop")
@@ -140,7 +141,9 @@ def values_of(samples: Sequence[ReadSample]) -> dict[str, list[str]]:
 
 def indicators(name: str, values: dict[str, list[str]]) -> list[str]:
     """Return the names of a text column's indicators; of a column of numbers, its own."""
-    return indicators_of(name, values[name]) if name in values else [name]
+    if name not in values:
+        return [name]
+    return indicators_of(name, values[name])
 
 
 def encoded(sample: ReadSample, columns: Sequence[str], values: dict[str, list[str]]) -> DataSet:
@@ -148,9 +151,9 @@ def encoded(sample: ReadSample, columns: Sequence[str], values: dict[str, list[s
 
     For a value that is not listed, all indicators are zero.
     """
-    order = [sample.table.feature_names.index(name) for name in columns]
-    parts = [sample.table.data[:, order]]
-    parts += [sample.words[name][:, None] == np.array(each) for name, each in values.items()]
+    parts = [sample.table.data[:, places_of(sample.table, columns)]]
+    for name, each in values.items():
+        parts.append(sample.words[name][:, None] == np.array(each))
     names: list[str] = []
     for name in values:
         names += indicators(name, values)

@@ -17,7 +17,8 @@ from rich.table import Table
 from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
-from muhat._python_lines import independence_lines, two_files_lines, two_groups_lines
+from muhat._python_lines import independence_lines, options_set, two_files_lines, two_groups_lines
+from muhat._text import count
 from muhat._wording import is_at_floor, listed_names, rows_text, shift_text
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._compare import MAX_QUIET_ROWS
@@ -52,10 +53,12 @@ from muhat.cli._outputs import (
 from muhat.cli._progress import ProgressBatches, spinner
 from muhat.cli._reading import (
     left_out_text,
+    places_of,
     reading_options,
     readings_of,
     sample_names,
     show_notes,
+    without,
 )
 from muhat.cli._samples import (
     LargeSample,
@@ -152,11 +155,14 @@ def two_samples_command(
             tested = _test_samples(test, _one_file(files, reading, one_hot, by))
     result = tested.result
     if report is not None:
-        given = {name: value for name, value in {**reading, "one_hot": one_hot}.items() if value}
+        lines = ""
+        if not one_hot and not is_large:
+            lines = _python_lines(files, by, reading, test, result)
+        given = options_set({**reading, "one_hot": one_hot})
         result.to_html(
             report,
             data=tested.samples,
-            code="" if one_hot or is_large else _python_lines(files, by, reading, test, result),
+            code=lines,
             settings={"random_state": random_state, "standardize": standardize, **given},
             warnings=warned,
             level=level,
@@ -166,7 +172,9 @@ def two_samples_command(
             echo(json.dumps({"samples": [*result.names], **result.to_dict(level)}, allow_nan=False))
         else:
             _print_two_samples(result, level)
-    figure = figure_of_test(result, level=level) if out is not None else None
+    figure = None
+    if out is not None:
+        figure = figure_of_test(result, level=level)
     _finish(result, figure, out, report, fail_below, as_json)
 
 
@@ -238,10 +246,13 @@ def independence_command(
     result = replace(result, left_out=left_out, x_names=tuple(x_names), y_names=tuple(y_names))
     if report is not None:
         settings = {"x": ", ".join(x_names), "y": ", ".join(y_names), "random_state": random_state}
+        lines = ""
+        if not one_hot:
+            lines = independence_lines(file, x_names, y_names, separator, test)
         result.to_html(
             report,
             data=table,
-            code="" if one_hot else independence_lines(file, x_names, y_names, separator, test),
+            code=lines,
             settings={**settings, "standardize": standardize},
             warnings=warned,
             level=level,
@@ -321,7 +332,7 @@ def _test_large_files(
     columns: list[str] = []
     for each in (first, second):
         dropped.append((each.name, len(each.dropped), len(each.dropped) + (each.n or 0)))
-        columns += [name for name in each.left_out if name not in reading["drop"]]
+        columns += without(each.left_out, reading["drop"])
     show_notes(first, second)
     result = replace(result, left_out=left_out_text(columns, dropped))
     return _TestedSamples(result, (first, second))
@@ -349,7 +360,7 @@ def _of_columns(table: DataSet, names: Sequence[str], values: dict[str, list[str
     columns: list[str] = []
     for name in names:
         columns += indicators(name, values)
-    places = [table.feature_names.index(column) for column in columns]
+    places = places_of(table, columns)
     return replace(table, data=table.data[:, places], feature_names=tuple(columns))
 
 
@@ -392,7 +403,7 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
     """Return the samples of two files, the columns of the second in the order of the first."""
     if len(files) != 2:
         needed = "two files are needed, or one with --by"
-        raise MuhatError("muhat test", needed, f"{len(files)} file{'s' if len(files) > 1 else ''}")
+        raise MuhatError("muhat test", needed, count(len(files), "file"))
     samples = []
     for file, each in zip(files, readings_of(files, reading), strict=True):
         samples.append(read_sample(file, each, one_hot))
@@ -438,7 +449,8 @@ def _one_file(
 
 def _check_sizes(who: str, tables: Sequence[DataSet]) -> None:
     """Raise MuhatError for two samples of one row each, which no permutation changes."""
-    if sum(len(each.data) for each in tables) < MIN_ROWS_TOGETHER:
+    first, second = tables
+    if len(first.data) + len(second.data) < MIN_ROWS_TOGETHER:
         raise MuhatError(who, "it must have at least 2 rows", "1 row")
 
 
@@ -462,7 +474,9 @@ def _group_name(by: str, value: str) -> str:
 
 def _style(result: Result, level: float) -> str:
     """Return the colour of a verdict: what is found stands out, and is not called good."""
-    return ALERT if result.p_value <= level else "bold"
+    if result.p_value <= level:
+        return ALERT
+    return "bold"
 
 
 def _print_floor(console: Console, result: Result) -> None:
@@ -475,7 +489,7 @@ def _print_floor(console: Console, result: Result) -> None:
 
 
 def _print_independence(result: IndependenceResult, size: str, level: float) -> None:
-    """Print the kernel correlation and the verdict."""
+    """Print how strong the dependence is, and the verdict."""
     console = console_of()
     correlation = f"kernel correlation {result.correlation:.2g} (0: none, 1: the most)"
     print_sentence(console, f"{size}; {correlation}")
@@ -486,7 +500,7 @@ def _print_independence(result: IndependenceResult, size: str, level: float) -> 
 def _print_two_samples(result: TwoSampleResult, level: float) -> None:
     """Print the features, the rows that differ most, and the verdict."""
     console = console_of()
-    first, second = (_shortened(name) for name in result.names)
+    first, second = map(_shortened, result.names)
     sizes = f"{first}: {rows_text(result.n)}, {second}: {rows_text(result.m)}"
     d = len(result.features)
     print_sentence(console, f"{sizes}; {d} column{'s' * (d != 1)}")
@@ -507,7 +521,9 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
         table.add_column(title, justify="right")
     for each in result.features[:MAX_LISTED]:
         is_bound = is_at_floor(each.p_value, result.n_permutations, result.is_complete)
-        p = f"{'≤ ' if is_bound else ''}{each.p_value:.3g}"
+        p = f"{each.p_value:.3g}"
+        if is_bound:
+            p = f"≤ {p}"
         table.add_row(each.name, shift_text(each.shift), f"{100 * each.share:.2f}", p)
     return table
 
@@ -518,7 +534,9 @@ def _print_unlike_rows(console: Console, one: str, rows: Array, other: str) -> N
 
 
 def _shortened(name: str) -> str:
-    return name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…"
+    if len(name) <= MAX_NAME_LENGTH:
+        return name
+    return f"{name[: MAX_NAME_LENGTH - 1]}…"
 
 
 def _shown_columns(sample: ReadSample, names: Sequence[str]) -> Any:

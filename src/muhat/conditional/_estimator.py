@@ -289,7 +289,9 @@ class ConditionalMean(
         kernel_y = kernel_y.resolve(outputs)
         equal = EqualRows.from_pairs(X, outputs)
         is_copied = has_copies(equal)
-        n = len(equal.first) if is_copied else len(X)
+        n = len(X)
+        if is_copied:
+            n = len(equal.first)
         plan = plan_in_memory(parts.gram, parts.kernel, n, X.itemsize)
         rules = parts.rules(plan.access, n)
         parts.check_enough(rules, n)
@@ -327,7 +329,9 @@ class ConditionalMean(
         """
         if not self.standardize:
             return None
-        weights = None if masses.min() == masses.max() else masses * len(masses)
+        weights = None
+        if masses.min() < masses.max():
+            weights = masses * len(masses)
         return ColumnMoments.from_batch(SampleBatch(X, 0, weights))
 
     def _scaled(self, X: Array) -> Array:
@@ -351,7 +355,9 @@ class ConditionalMean(
         rows = JointSource.from_source(source, self.n_features_in_, parts, plan)
         check_outputs(rows.y)
         if parts.gram == "auto" and plan_in_memory("auto", parts.kernel, rows.n, 8).gram == "dense":
-            y = rows.y[:, 0] if is_flat else rows.y
+            y = rows.y
+            if is_flat:
+                y = y[:, 0]
             return self._fit_rows(parts, kernel_y, rows.X, y, np.full(rows.n, 1 / rows.n))
         self.scaling_ = None
         if self.standardize:
@@ -491,7 +497,9 @@ class ConditionalMean(
             needed = "conformal intervals take rows that all weigh the same"
             advice = "use 'jackknife+'"
             raise MuhatError(who, needed, "sample_weight", advice)
-        groups = None if self._copies is None else self._copies[1]
+        groups = None
+        if self._copies is not None:
+            groups = self._copies[1]
         check_calibration(who, level, self._fit.n)
         if self._calibration is None:
             self._calibration = calibrated(
@@ -526,8 +534,10 @@ class ConditionalMean(
         who = "ConditionalMean.predict_quantiles"
         levels = checked_levels(who, q)
         check_is_fitted(self, "choice_")
-        is_linear = isinstance(self.kernel_y_, Linear)
-        method = ("residuals" if is_linear else "weights") if method is None else method
+        if method is None:
+            method = "weights"
+            if isinstance(self.kernel_y_, Linear):
+                method = "residuals"
         if method not in QUANTILES:
             raise MuhatError(unknown_name(f"{who} method", str(method), QUANTILES))
         if method == "residuals":
@@ -716,7 +726,9 @@ class ConditionalMean(
         return self._fit.share_explained()
 
     def _summary(self) -> Summary:
-        where = "" if isinstance(self.kernel_y_, Linear) else " in the RKHS of y"
+        where = ""
+        if not isinstance(self.kernel_y_, Linear):
+            where = " in the RKHS of y"
         chosen = four_digits(repr(self.choice_.filter))
         rows = [
             (name_of(each.filter), four_digits(each.parameter), four_digits(each.score))

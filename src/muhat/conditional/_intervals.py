@@ -36,44 +36,52 @@ CALIBRATION_SHARE = 1 / 3
 """The share of rows that conformal intervals are calibrated on."""
 
 
-def checked_confidence(who: str, confidence: Any, n: int | None = None) -> float:
+def checked_confidence(
+    who: str, confidence: Any, n: int | None = None, noun: str = "rows"
+) -> float:
     """Return a confidence between 0 and 1; raise MuhatError if it is invalid.
 
-    Of n rows, also one that these do not reach.
+    Of n rows, or of what else the noun says, also one that these do not reach.
     """
     is_number = isinstance(confidence, Real) and not isinstance(confidence, bool)
     if not is_number or not 0 < float(confidence) < 1:
-        is_percent = is_number and 10 <= float(confidence) < 100
-        advice = f"for {confidence:g} % give {float(confidence) / 100:g}" if is_percent else ""
+        advice = ""
+        if is_number and 10 <= float(confidence) < 100:  # meant as a percentage
+            advice = f"for {confidence:g} % give {float(confidence) / 100:g}"
         raise MuhatError(who, "confidence must be between 0 and 1", repr(confidence), advice)
     level = float(confidence)
     if n is not None and floor(round((1 - level) / 2 * (n + 1), 9)) < 1:
-        needed = f"confidence {level:g} takes at least {ceil(round(2 / (1 - level) - 1, 9))} rows"
+        least = ceil(round(2 / (1 - level) - 1, 9))
+        needed = f"confidence {level:g} takes at least {least} {noun}"
         most = (
             floor(round(100 * (1 - 2 / (n + 1)), 9)) / 100
         )  # in whole percents, what n rows reach
-        advice = f"take {most:g} or less" if most > 0 else "give more rows"
+        advice = f"take {most:g} or less" if most > 0 else f"give more {noun}"
         raise MuhatError(who, needed, n, advice)
     return level
 
 
-def checked_place(who: str, level: float, n: int, got: Any = None) -> int:
+def checked_place(who: str, level: float, n: int, got: Any = None, noun: str = "rows") -> int:
     """Return ⌈level (n + 1)⌉, the place of the conformal quantile among n ascending values.
 
     It is exceeded with probability 1 − level at most.
     """
     place = ceil(round(level * (n + 1), 9))
     if place > n:
-        needed = f"confidence {level:g} takes at least {ceil(round(level / (1 - level), 9))} rows"
-        needed += " to calibrate with" if got else ""
-        raise MuhatError(who, needed, n if got is None else got, "lower it")
+        least = ceil(round(level / (1 - level), 9))
+        needed = f"confidence {level:g} takes at least {least} {noun}"
+        if got:
+            needed += " to calibrate with"
+        if got is None:
+            got = n
+        raise MuhatError(who, needed, got, "lower it")
     return place
 
 
-def check_calibration(who: str, level: float, n: int) -> None:
+def check_calibration(who: str, level: float, n: int, noun: str = "rows") -> None:
     """Raise MuhatError if too few rows are left for calibration at that level."""
     held_out = floor(CALIBRATION_SHARE * n)
-    checked_place(who, level, held_out, f"{n} rows, of which {held_out} calibrate")
+    checked_place(who, level, held_out, f"{n} {noun}, of which {held_out} calibrate", noun)
 
 
 def calibrated(
@@ -85,13 +93,16 @@ def calibrated(
     Rows of a group, which are copies of each other, are held out together, and one of them
     calibrates.
     """
-    groups = np.arange(len(X)) if groups is None else groups
+    if groups is None:
+        groups = np.arange(len(X))
     _, first = np.unique(groups, return_index=True)
     order = np.random.default_rng(0).permutation(len(first))
     held_out = floor(CALIBRATION_SHARE * len(first))
     some, rest = np.sort(first[order[:held_out]]), np.flatnonzero(np.isin(groups, order[held_out:]))
-    columns = rest if is_pairwise else None
-    taken = slice(None) if columns is None else columns
+    columns: Array | None = None
+    taken: Any = slice(None)
+    if is_pairwise:
+        columns = taken = rest
     fitted = clone(model).fit(X[rest][:, taken], y[rest])
     return (
         fitted,
@@ -165,7 +176,9 @@ class ResidualQuantiles:
         extreme = float(np.minimum(levels, 1 - levels).min())
         if floor(round(extreme * (self._n + 1), 9)) < 1:
             low = (levels <= 0.5) & (np.minimum(levels, 1 - levels) == extreme)
-            asked = extreme if low.any() else 1 - extreme
+            asked = 1 - extreme
+            if low.any():
+                asked = extreme
             needed = (
                 f"the quantile {asked:.3g} takes at least {ceil(round(1 / extreme - 1, 9))} rows"
             )

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._frames import ColumnFrame
 from muhat._reportable import Reportable
+from muhat._text import numbered
 from muhat._validation import checked_sample, checked_target
 from muhat._wording import rows_text, setting_text
 from muhat.conditional._estimator import ConditionalMean
@@ -91,17 +92,20 @@ def evaluate(
     rows, _ = _training_rows(model)
     columns = _feature_names(model, columns)
     if X is None:
+        names = names[:1]
         found = _left_out_predictions(model, confidence)
     else:
         new = checked_sample(model, X, reset=False).astype(np.float64, copy=False)
-        true = None if y is None else checked_target("evaluate", y, len(new))
+        true = None
+        if y is not None:
+            true = checked_target("evaluate", y, len(new))
         found = _new_predictions(model, new, true, confidence, intervals)
         found["shift"] = CovariateShift.from_rows(rows, new, columns)
     return PredictionResult(
         model=model,
         columns=columns,
         target=target,
-        names=tuple(names) if X is not None else (names[0],),
+        names=tuple(names),
         confidence=confidence,
         importance=feature_effects(model, rows),
         row_numbers=np.arange(1, len(found["predicted"]) + 1),
@@ -224,12 +228,16 @@ class PredictionResult(Reportable):
         """R² on these rows, where their true values are known and vary."""
         if self.new_rows is None:
             return float(self.model.loo_score_)
-        return None if self.evaluation is None else self.evaluation.r2
+        if self.evaluation is None:
+            return None
+        return self.evaluation.r2
 
     @property
     def coverage(self) -> float | None:
         """The share of new true values in their intervals; None for training rows."""
-        return None if self.evaluation is None else self.evaluation.coverage
+        if self.evaluation is None:
+            return None
+        return self.evaluation.coverage
 
     @property
     def details(self) -> str:
@@ -346,15 +354,17 @@ def _training_rows(model: ConditionalMean) -> tuple[Array, Array]:
 def _feature_names(model: ConditionalMean, columns: Sequence[str] | None) -> tuple[str, ...]:
     """Return names for the features: as given, as fitted, or numbered from 1."""
     if columns is None:
-        numbered = [f"column {place}" for place in range(1, model.n_features_in_ + 1)]
-        columns = getattr(model, "feature_names_in_", numbered)
+        unnamed = numbered("column", model.n_features_in_, start=1)
+        columns = getattr(model, "feature_names_in_", unnamed)
     return tuple(map(str, columns))
 
 
 def _named(model: ConditionalMean, X: Array) -> Any:
     """Return rows with the names of the features, if the model was fitted with names."""
     names = getattr(model, "feature_names_in_", None)
-    return X if names is None else ColumnFrame(X, list(names))
+    if names is None:
+        return X
+    return ColumnFrame(X, list(names))
 
 
 def _are_among(new: Array, training: Array) -> bool:

@@ -94,7 +94,8 @@ def _words(rows: Any, name: str) -> Array:
     found = np.empty(rows.num_rows, dtype=object)
     for place, value in enumerate(column.to_pylist()):
         is_nan = value != value
-        found[place] = None if value is None or is_nan else str(value)
+        if value is not None and not is_nan:  # None stays otherwise
+            found[place] = str(value)
     return found
 
 

@@ -121,15 +121,19 @@ def read_layout(path: Path, who: str, separator: str | None, decimal: str) -> La
     if has_header and len(lines) == 1:
         raise no_rows(who, "a header only")
     first = lines[0].fields
+    titles, header_lines = [""] * len(first), 0
+    if has_header:
+        titles, header_lines = first, lines[0].number
+        lines = lines[1:]
     rows = []
-    for line in lines[1:] if has_header else lines:
+    for line in lines:
         if len(line.fields) == len(first):
             rows.append(line.fields)
     return Layout(
         separator=separator,
         has_header=has_header,
-        header_lines=lines[0].number if has_header else 0,
-        titles=first if has_header else [""] * len(first),
+        header_lines=header_lines,
+        titles=titles,
         rows=rows,
         first=first,
     )
@@ -188,7 +192,9 @@ def _found_separator(lines: list[str], decimal: str) -> str:
                 counts.append(len(line.fields))
         if counts and counts[0] > 1 and len(set(counts)) == 1:
             return separator
-        n_fields[separator] = counts[0] if counts else 0
+        n_fields[separator] = 0
+        if counts:
+            n_fields[separator] = counts[0]
     return max(",;\t|".replace(decimal, ""), key=n_fields.__getitem__)
 
 
@@ -220,8 +226,11 @@ def open_text(path: Path, who: str) -> Iterator[TextIO]:
     is_compressed = path.suffix.lower() == ".gz"
     with damaged, gzip.open(path) if is_compressed else path.open("rb") as file:
         is_utf_16 = file.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
+        encoding = "utf-8-sig"
+        if is_utf_16:
+            encoding = "utf-16"
         try:
-            yield TextIOWrapper(file, "utf-16" if is_utf_16 else "utf-8-sig", "surrogateescape")
+            yield TextIOWrapper(file, encoding, "surrogateescape")
         except UnicodeDecodeError as problem:
             needed = "text in UTF-8 is needed"
             raise RowsError(who, needed, "other bytes", "save it as UTF-8") from problem
@@ -280,7 +289,9 @@ def to_number(field: str) -> float | None:
         number = float(field)
     except ValueError:
         return BOOLEANS.get(field.lower())
-    return None if "_" in field else number
+    if "_" in field:  # Python reads 1_000 as a number
+        return None
+    return number
 
 
 def is_numeric(field: str) -> bool:

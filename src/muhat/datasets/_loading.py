@@ -278,7 +278,9 @@ def repository_folder() -> Path | None:
     in_clone = (
         source.name == "src" and (root / "pyproject.toml").is_file() and (root / "data").is_dir()
     )
-    return root / "data" if in_clone else None
+    if not in_clone:
+        return None
+    return root / "data"
 
 
 def find_file(name: str, folder: str | os.PathLike[str] | None = None) -> Path | None:
@@ -296,17 +298,16 @@ def _found(name: str, folder: str | os.PathLike[str] | None) -> Path:
     path = find_file(name, folder)
     if path is not None:
         return path
-    named = folder if folder is not None else os.environ.get(FOLDER_VARIABLE) or None
+    named = folder
     if named is None:
-        got = "none"
-    else:
-        what = (
-            "one without them"
-            if Path(named).is_dir()
-            else "a file"
-            if Path(named).exists()
-            else "no such folder"
-        )
+        named = os.environ.get(FOLDER_VARIABLE) or None
+    got = "none"
+    if named is not None:
+        what = "no such folder"
+        if Path(named).is_dir():
+            what = "one without them"
+        elif Path(named).exists():
+            what = "a file"
         got = f"{str(named)!r}, {what}"
     needed = f"a folder that holds {name}.csv or LIBSVM's file {name} is needed"
     advice = (
@@ -323,8 +324,10 @@ def _from_scikit_learn(name: str) -> PublishedDataSet:
         load_wine,
     )  # here, because it takes longer to import than muhat
 
-    bunch = load_wine() if name == "wine" else load_breast_cancer()
-    classes = np.array([1.0, 2.0, 3.0]) if name == "wine" else np.array(["M", "B"])
+    if name == "wine":
+        bunch, classes = load_wine(), np.array([1.0, 2.0, 3.0])
+    else:
+        bunch, classes = load_breast_cancer(), np.array(["M", "B"])
     feature_names = tuple(
         feature.replace(" ", "_").replace("/", "_") for feature in bunch.feature_names
     )

@@ -18,6 +18,7 @@ from muhat.figures._conditional import (
 from muhat.figures._drift import changes_bars, distances_plot, p_values_plot
 from muhat.figures._groups import groups_bars
 from muhat.figures._pair import Pair
+from muhat.figures._pca import components_plot
 from muhat.figures._plot import PALETTE, Axis, Bar, Bars, Plot, Series
 from muhat.figures._testing import (
     differences_bars,
@@ -36,6 +37,7 @@ __all__ = [
     "Series",
     "bandwidths_plot",
     "changes_bars",
+    "components_plot",
     "differences_bars",
     "distances_plot",
     "errors_plot",

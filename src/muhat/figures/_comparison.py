@@ -63,13 +63,15 @@ def leave_one_out_plot(comparison: Comparison) -> Plot:
 
     Estimators without a leave-one-out score are not in it.
     """
-    scored = [row for row in comparison.rows if row.improvements is not None]
-    series = [_score_series(row, row is comparison.best) for row in scored]
+    series = []
+    for row in comparison.rows:
+        if row.improvements is not None:
+            series.append(_score_series(row, row is comparison.best))
     limits = _limits(series)
     best = comparison.best
     summary = (
         "Curves of the gain over KME against how strongly each estimator shrinks. "
-        f"{best} has the highest point, {best.gain_text} % of KME's risk, at a strength of "
+        f"{best} has the highest point, {best.gain_text} % of KME's error, at a strength of "
         f"{number(100 * best.strength)} %."
     )
     return Plot(
@@ -79,7 +81,7 @@ def leave_one_out_plot(comparison: Comparison) -> Plot:
         "press a name to hide or show it.",
         summary,
         Axis("shrinkage strength (distance from KME, % of its norm)", 0, limits.right, unit=" %"),
-        Axis("gain over KME, % of its risk", limits.bottom, limits.top, unit=" %"),
+        Axis("gain over KME, % of its error", limits.bottom, limits.top, unit=" %"),
         [_named_with_scale(each, limits) for each in series],
         note="marked: the chosen parameter",
     )
@@ -96,10 +98,12 @@ def _score_series(row: Row, is_best: bool) -> Series:
     is_curve = len(steps) > 0 and bool((steps >= 0).all() or (steps <= 0).all())
     if is_curve and row.symbol == "λ" and row.filter.analytic:
         x, y = smooth(x, y)
-    kind = filter_kind(row.name)
+    kind, shape = filter_kind(row.name), "points"
+    if is_curve:
+        shape = "line"
     return Series(
         str(row),
-        "line" if is_curve else "points",
+        shape,
         x,
         y,
         colour=kind.colour,
@@ -143,7 +147,9 @@ def _named_with_scale(series: Series, limits: Limits) -> Series:
     if series.chosen is None or limits.contain(series.chosen):
         return series
     gain = series.chosen[1]
-    text = f"{gain:.0f}" if abs(gain) >= 100 else f"{gain:.3g}"
+    text = f"{gain:.3g}"
+    if abs(gain) >= 100:
+        text = f"{gain:.0f}"
     name = f"{series.name}, off scale: {text.replace('-', '−')} %"
     return replace(series, name=name)
 
@@ -165,14 +171,17 @@ def spectrum_plot(comparison: Comparison) -> Plot | None:
     if not len(gamma) or gamma[0] <= 0:
         return None
     half = 1 + int(np.searchsorted(np.cumsum(gamma) / gamma.sum(), 0.5))
-    first = "the first" if half == 1 else f"the first {half:,}"
+    first = "the first"
+    if half > 1:
+        first += f" {half:,}"
     share = f"Half of the sum of all {len(comparison.eigenvalues):,} is in {first}."
     ranks = np.arange(1.0, len(gamma) + 1)
-    readings = [
-        (float(i), float(g), f"number {i:,.0f}: γ = {number(g)}")
-        for i, g in zip(ranks, gamma, strict=True)
-    ]
-    kind = "points" if len(gamma) < MAX_DOTS else "line"
+    readings = []
+    for i, g in zip(ranks, gamma, strict=True):
+        readings.append((float(i), float(g), f"number {i:,.0f}: γ = {number(g)}"))
+    kind = "line"
+    if len(gamma) < MAX_DOTS:
+        kind = "points"
     return Plot(
         "Eigenvalues",
         f"The eigenvalues of the Gram matrix divided by n, the largest first. {share}",
@@ -188,11 +197,12 @@ def filters_plot(comparison: Comparison) -> Plot:
     largest = comparison.eigenvalues.max()
     is_shown = comparison.eigenvalues > 10.0**-FILTER_DECADES * largest
     gamma = comparison.eigenvalues[is_shown]
-    series = []
+    series, top = [], 1.05
     for row in comparison.rows:
         is_best = row is comparison.best
-        series.append(_filter_series(row, gamma, row.shrinkage[is_shown], is_best))
-    top = max(1.05, *(1.03 * float(each.y.max(initial=0)) for each in series))
+        curve = _filter_series(row, gamma, row.shrinkage[is_shown], is_best)
+        top = max(top, 1.03 * float(curve.y.max(initial=0)))
+        series.append(curve)
     low, high = 0.1, 1.0  # of a sample without variance, which has no eigenvalue to show
     if len(gamma):
         low, high = float(min(each.x.min() for each in series)), float(gamma.max())
@@ -217,9 +227,11 @@ def _filter_series(row: Row, gamma: Array, s: Array, is_best: bool) -> Series:
         x = np.geomspace(min(gamma.min(), gamma.max() / 100), gamma.max(), CURVE_POINTS)
         y = row.filter.path(x, row.grid[[row.index]])[0]
         kind = "line"
-    part = filter_kind(row.name)
+    part, name = filter_kind(row.name), str(row)
+    if row.scores is None:
+        name += ", not scored"
     return Series(
-        f"{row}, not scored" if row.scores is None else str(row),
+        name,
         kind,
         x,
         y,
@@ -235,7 +247,9 @@ def weights_bars(names: Sequence[str], weights: Array, gains: Array, note: str =
     bars = []
     for place in np.argsort(-weights, kind="stable"):
         if weights[place] > MIN_WEIGHT:
-            alone = "the plain mean" if place == 0 else f"alone {100 * gains[place]:+.0f} %"
+            alone = f"alone {100 * gains[place]:+.0f} %"
+            if place == 0:
+                alone = "the plain mean"
             text = f"{100 * weights[place]:.1f} %, {alone.replace('-', '−')}"
             bars.append(Bar(names[place], float(weights[place]), text))
     return Bars(

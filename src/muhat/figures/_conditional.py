@@ -192,10 +192,14 @@ def _ranges_read(x: Array, ranges: Array, rows: Array) -> list[Reading]:
 
 def filter_scores_plot(choices: Sequence[Any], best: Any) -> Plot:
     """Return the leave-one-out error of every filter along its grid; ``best`` is the one chosen."""
-    series = [_filter_scores(each, each is best) for each in choices]
-    places = np.concatenate([each.x for each in series])
-    scores = np.concatenate([each.y[np.isfinite(each.y)] for each in series])
-    least, most = float(scores.min()), float(np.quantile(scores, 0.9))
+    series, places, scores = [], [], []
+    for each in choices:
+        curve = _filter_scores(each, each is best)
+        series.append(curve)
+        places.append(curve.x)
+        scores.append(curve.y[np.isfinite(curve.y)])
+    x, y = np.concatenate(places), np.concatenate(scores)
+    least, most = float(y.min()), float(np.quantile(y, 0.9))
     margin = 0.06 * (most - least) or abs(least) or 1.0
     chosen = f"{name_of(best.filter)} with {choice_setting(best)}"
     return Plot(
@@ -203,7 +207,7 @@ def filter_scores_plot(choices: Sequence[Any], best: Any) -> Plot:
         "The error of rows left out against how strongly each filter smooths: much on the right, "
         "little on the left. The dot is what was chosen.",
         f"Curves with one valley each; the lowest point is that of {chosen}, {number(best.score)}.",
-        Axis("λ, or 1/t for iterations", float(places.min()), float(places.max()), is_log=True),
+        Axis("λ, or 1/t for iterations", float(x.min()), float(x.max()), is_log=True),
         Axis("mean squared error of rows left out", least - margin, most + margin),
         series,
     )
@@ -212,7 +216,9 @@ def filter_scores_plot(choices: Sequence[Any], best: Any) -> Plot:
 def _filter_scores(choice: Any, is_best: bool) -> Series:
     grid = np.asarray(choice.grid, dtype=float)
     symbol = choice.filter.symbol
-    places = 1 / grid if symbol == "t" else grid  # more iterations smooth less
+    places = grid
+    if symbol == "t":
+        places = 1 / grid  # more iterations smooth less
     readings = []
     for x, y, parameter in zip(places, choice.scores, grid, strict=True):
         readings.append((float(x), float(y), f"{number(y)} at {symbol} = {number(parameter)}"))

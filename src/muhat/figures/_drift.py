@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._text import count, number, shortened
+from muhat._text import agree, count, number, shortened
 from muhat._wording import shift_text
 from muhat.figures._plot import BLUE, GREY, RED, Axis, Bar, Bars, Plot, Series
 from muhat.figures._testing import MAX_BARS, shift_title
@@ -22,14 +25,13 @@ MAX_NAMED_ALARMS = 12
 
 def p_values_plot(history: Sequence[DriftResult]) -> Plot:
     """Return the p-value of every batch, and the level that it was tested at."""
-    p = np.array([each.p_value for each in history])
-    levels = np.array([each.level for each in history])
+    p, levels = _values(history, "p_value"), _values(history, "level")
     alarms = [each for each in history if each.is_alarm]
-    are = "is" if len(alarms) == 1 else "are"
+    are = agree(len(alarms), "is", "are")
     said = f"{len(alarms):,} of {count(len(history), 'batch')} {are} at or below the level."
     if alarms:
         said += f" The first is {shortened(alarms[0].name, 60)}."
-    numbers = np.array([float(each.number) for each in history])
+    numbers = _values(history, "number")
     level = Series("level of an alarm", "line", numbers, levels, colour=GREY, readings=())
     lowest = min(p.min(initial=1.0), levels.min(initial=1.0))
     return Plot(
@@ -46,7 +48,7 @@ def p_values_plot(history: Sequence[DriftResult]) -> Plot:
 
 def distances_plot(history: Sequence[DriftResult]) -> Plot:
     """Return the distance of every batch from the reference."""
-    distances = np.array([each.mmd for each in history])
+    distances = _values(history, "mmd")
     largest = history[int(distances.argmax())]
     name = shortened(largest.name, 60)
     return Plot(
@@ -60,43 +62,63 @@ def distances_plot(history: Sequence[DriftResult]) -> Plot:
     )
 
 
+def finding(batch: DriftResult) -> str:
+    """Return what was found in a batch, in a word or two."""
+    if batch.is_alarm:
+        return "drift"
+    return "no drift"
+
+
+def most_changed_column(batch: DriftResult) -> str:
+    """Return the name of the column that changed most; empty if columns were not compared."""
+    if not batch.features:
+        return ""
+    return batch.features[0].name
+
+
+def _values(history: Sequence[DriftResult], name: str) -> Array:
+    """Return an attribute of every batch: array of shape (batches,)."""
+    return np.fromiter(map(attrgetter(name), history), dtype=float)
+
+
 def _batch_axis(history: Sequence[DriftResult]) -> Axis:
     """Return the axis of the batches, with the names of some of them."""
     if not history:
         return Axis("batch", 0.5, 1.5)
     every = -(-len(history) // MAX_NAMED_BATCHES)
-    ticks = tuple((float(each.number), each.name) for each in history[::every])
-    return Axis("batch", history[0].number - 0.5, history[-1].number + 0.5, ticks=ticks)
+    ticks = []
+    for each in history[::every]:
+        ticks.append((float(each.number), each.name))
+    return Axis("batch", history[0].number - 0.5, history[-1].number + 0.5, ticks=tuple(ticks))
 
 
 def _with_and_without_alarm(history: Sequence[DriftResult], heights: Array) -> list[Series]:
     """Return the batches without and with an alarm, as points."""
+    is_alarm = _values(history, "is_alarm").astype(bool)
     series = []
-    for is_alarm in (False, True):
-        places = [place for place, each in enumerate(history) if each.is_alarm == is_alarm]
-        if not places:
-            continue
-        batches = [history[place] for place in places]
-        x = np.array([float(each.number) for each in batches])
-        y = heights[places]
-        texts = map(_reading, batches)
+    if not is_alarm.all():
+        series.append(_batch_points(history, heights, np.flatnonzero(~is_alarm), colour=BLUE))
+    if is_alarm.any():
+        places = np.flatnonzero(is_alarm)
+        points = _batch_points(history, heights, places, colour=RED, marker="v", is_strong=True)
         labels = []
-        if is_alarm:
-            labels = [each.features[0].name for each in batches[:MAX_NAMED_ALARMS] if each.features]
-        series.append(
-            Series(
-                "drift" if is_alarm else "no drift",
-                "points",
-                x,
-                y,
-                colour=RED if is_alarm else BLUE,
-                is_strong=is_alarm,
-                readings=list(zip(x.tolist(), y.tolist(), texts, strict=True)),
-                marker="v" if is_alarm else "",
-                labels=labels,
-            )
-        )
+        for place in places[:MAX_NAMED_ALARMS]:
+            labels.append(most_changed_column(history[place]))
+        series.append(replace(points, labels=[*filter(None, labels)]))
     return series
+
+
+def _batch_points(
+    history: Sequence[DriftResult], heights: Array, places: Array, **style: Any
+) -> Series:
+    """Return some batches, all with or all without an alarm, as points with what they say."""
+    x, y = _values(history, "number")[places], heights[places]
+    readings = []
+    for place in places:
+        batch = history[place]
+        readings.append((float(batch.number), float(heights[place]), _reading(batch)))
+    name = finding(history[places[0]])
+    return Series(name, "points", x, y, readings=readings, **style)
 
 
 def _reading(batch: DriftResult) -> str:
@@ -111,9 +133,9 @@ def _reading(batch: DriftResult) -> str:
 
 def changes_bars(batch: DriftResult, which: str) -> Bars:
     """Return the columns of a batch that changed most; ``which`` says which batch it is."""
-    bars = [
-        Bar(each.name, each.share, shift_text(each.shift)) for each in batch.features[:MAX_BARS]
-    ]
+    bars = []
+    for each in batch.features[:MAX_BARS]:
+        bars.append(Bar(each.name, each.share, shift_text(each.shift)))
     name = shortened(batch.name, 60)
     return Bars(
         "The most changed columns",

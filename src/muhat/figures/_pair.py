@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._text import count, number, shortened
+from muhat._text import all_shortened, count, number, numbered, shortened
 from muhat._validation import as_frame
 from muhat.errors import MuhatError
 from muhat.figures._plot import BLUE, Axis, Plot, Series
@@ -77,10 +77,12 @@ class Pair:
         names : sequence of two, each a str or a sequence of str, default=None
             The names of the columns of x and of y; by default those of data frames, or x and y.
         """
-        x_given, y_given = (None, None) if names is None else names
+        x_given, y_given = None, None
+        if names is not None:
+            x_given, y_given = names
         x_columns, x_names = _columns(x, x_given, "x")
         y_columns, y_names = _columns(y, y_given, "y")
-        n, m = (len(columns[0]) if columns else 0 for columns in (x_columns, y_columns))
+        n, m = _length(x_columns), _length(y_columns)
         if n != m or n == 0:
             needed = "x and y must have the same rows, at least one"
             raise MuhatError("PairDisplay", needed, f"{n} and {m}")
@@ -95,13 +97,15 @@ class Pair:
 
     def boxes(self) -> list[Box]:
         """Return the quantiles of the numbers within each category, of boxes."""
-        labels, values = (self.x, self.y) if is_category(self.x) else (self.y, self.x)
+        labels, values = self.x, self.y
+        if not is_category(labels):
+            labels, values = values, labels
         levels, places = np.unique(labels, return_inverse=True)
-        groups = [np.asarray(values, dtype=float)[places == place] for place in range(len(levels))]
-        return [
-            Box(_level(level), len(group), np.quantile(group, BOX_QUANTILES))
-            for level, group in zip(levels, groups, strict=True)
-        ]
+        boxes = []
+        for place, level in enumerate(levels):
+            group = np.asarray(values, dtype=float)[places == place]
+            boxes.append(Box(_level(level), len(group), np.quantile(group, BOX_QUANTILES)))
+        return boxes
 
     def counts(self) -> tuple[list[str], list[str], Array]:
         """Return the levels of x, those of y, and how many rows have each pair of them."""
@@ -125,7 +129,7 @@ class Pair:
 
 def _scatter_plot(pair: Pair, remark: str) -> Plot:
     """Return two columns of numbers as points."""
-    first, second = (shortened(name, NAME_LENGTH) for name in pair.names)
+    first, second = all_shortened(pair.names, NAME_LENGTH)
     x, y = pair.points()
     drawn = count(len(x), "row")
     if len(x) < len(pair.x):
@@ -147,24 +151,24 @@ def _scatter_plot(pair: Pair, remark: str) -> Plot:
 def _boxes_plot(pair: Pair, remark: str) -> Plot:
     """Return the quantiles of the numbers within each category."""
     boxes = pair.boxes()
-    categories, numbers = pair.names if is_category(pair.x) else pair.names[::-1]
+    first, second = all_shortened(pair.names, NAME_LENGTH)
+    categories, numbers = first, second
+    if not is_category(pair.x):
+        categories, numbers = second, first
     series: list[Series] = []
-    said = []
+    said, ticks, values = [], [], []
     for place, box in enumerate(boxes):
         series += _box_series(place, box)
         said.append(f"{_box_name(box)}: {_box_text(box)}.")
-    values = np.concatenate([box.quantiles for box in boxes])
+        ticks.append((float(place), f"{box.level} ({box.n:,})"))
+        values.append(box.quantiles)
+    categories_axis = Axis(f"{categories} (rows)", -0.6, len(boxes) - 0.4, ticks=tuple(ticks))
     return Plot(
-        " and ".join(shortened(name, NAME_LENGTH) for name in pair.names[::-1]),
+        f"{second} and {first}",
         f"Thick line: median. Box: 25 to 75 %. Thin line: 5 to 95 % of the rows.{remark}",
         " ".join(said),
-        Axis(
-            f"{shortened(categories, NAME_LENGTH)} (rows)",
-            -0.6,
-            len(boxes) - 0.4,
-            ticks=tuple((float(place), _tick(box)) for place, box in enumerate(boxes)),
-        ),
-        Axis.around(shortened(numbers, NAME_LENGTH), values),
+        categories_axis,
+        Axis.around(numbers, np.concatenate(values)),
         series,
         has_legend=False,
         note="median; box 25 to 75 %; line 5 to 95 %",
@@ -195,10 +199,6 @@ def _box_text(box: Box) -> str:
     return f"median {middle}, 25 to 75 %: {lower} to {upper}, 5 to 95 %: {low} to {high}"
 
 
-def _tick(box: Box) -> str:
-    return f"{box.level} ({box.n:,})"
-
-
 def is_category(values: Array) -> bool:
     """Whether a column is drawn as categories: text, truth values, or few distinct numbers."""
     return values.dtype.kind not in "fiu" or len(np.unique(values)) <= MAX_LEVELS
@@ -210,11 +210,7 @@ def most_dependent(x_columns: Sequence[Array], y_columns: Sequence[Array]) -> tu
         return 0, 0
     n = len(x_columns[0])
     rows = np.linspace(0, n - 1, min(n, SEARCH_ROWS)).round().astype(int)
-    sides = [
-        np.stack([_centred_distances(column[rows]) for column in columns[:SEARCH_COLUMNS]])
-        for columns in (x_columns, y_columns)
-    ]
-    correlations = sides[0] @ sides[1].T
+    correlations = _distance_vectors(x_columns, rows) @ _distance_vectors(y_columns, rows).T
     first, second = np.unravel_index(int(correlations.argmax()), correlations.shape)
     return int(first), int(second)
 
@@ -250,16 +246,13 @@ def _columns(
     if values.ndim not in (1, 2):
         raise MuhatError("PairDisplay", "one or two dimensions are needed", f"shape {values.shape}")
     values = values.reshape(len(values), -1)
-    columns = [_typed(column) for column in values.T]
+    columns = [*map(_typed, values.T)]
     if names is None and own is not None:
         names = [*map(str, own)]
     if names is None or isinstance(names, str):
-        name = names or side
-        names = (
-            [name]
-            if len(columns) == 1
-            else [f"{name} {place}" for place in range(1, len(columns) + 1)]
-        )
+        names = [names or side]
+        if len(columns) > 1:
+            names = numbered(names[0], len(columns), start=1)
     if len(names) != len(columns):
         needed = f"a name for each of the {len(columns)} columns of {side} is needed"
         raise MuhatError("PairDisplay", needed, f"{len(names)}")
@@ -270,12 +263,31 @@ def _typed(column: Array) -> Array:
     """Return a column of objects as numbers if they all are, else as text."""
     if column.dtype.kind != "O":
         return column
-    if all(
-        isinstance(each, int | float | np.number) and not isinstance(each, bool) for each in column
-    ):
+    if all(map(_is_number, column)):
         return column.astype(float)
     return column.astype(str)
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 def _level(level: Any) -> str:
-    return f"{level:.4g}" if isinstance(level, int | float | np.number) else str(level)
+    if isinstance(level, int | float | np.number):
+        return f"{level:.4g}"
+    return str(level)
+
+
+def _length(columns: Sequence[Array]) -> int:
+    """Return the number of rows; none for no columns."""
+    if not columns:
+        return 0
+    return len(columns[0])
+
+
+def _distance_vectors(columns: Sequence[Array], rows: Array) -> Array:
+    """Return the centred distances of the first columns at some rows: one vector a column."""
+    vectors = []
+    for column in columns[:SEARCH_COLUMNS]:
+        vectors.append(_centred_distances(column[rows]))
+    return np.stack(vectors)

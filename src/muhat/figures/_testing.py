@@ -145,7 +145,7 @@ def witness_plot(witness_x: Array, witness_y: Array, names: tuple[str, str]) -> 
     first, second = names
     pooled = np.concatenate([witness_x, witness_y])
     edges = np.histogram_bin_edges(pooled, min(MAX_BINS, max(10, len(pooled) // ROWS_PER_BIN)))
-    series = []
+    series, highest = [], 1.0
     for name, values, colour in zip(names, (witness_x, witness_y), SAMPLE_COLOURS, strict=True):
         shares = 100 * np.histogram(values, edges)[0] / len(values)
         readings = []
@@ -154,7 +154,7 @@ def witness_plot(witness_x: Array, witness_y: Array, names: tuple[str, str]) -> 
             readings.append(((left + right) / 2, float(share), text))
         label = f"{shortened(name, NAME_LENGTH)}, {count(len(values), 'row')}"
         series.append(Series(label, "bars", edges, shares, colour=colour, readings=readings))
-    highest = max(float(each.y.max()) for each in series)
+        highest = max(highest, float(shares.max()))
     apart = number(float(witness_x.mean() - witness_y.mean()))
     return Plot(
         "The witness function at the rows of both samples",
@@ -162,7 +162,7 @@ def witness_plot(witness_x: Array, witness_y: Array, names: tuple[str, str]) -> 
         "two histograms are apart, the more the samples differ.",
         f"Two histograms. The mean over {first} minus the mean over {second} is {apart}.",
         Axis.around(_witness_label(first), edges, 0.03),
-        Axis("% of the sample", 0, 1.08 * max(1.0, highest), unit=" %"),
+        Axis("% of the sample", 0, 1.08 * highest, unit=" %"),
         series,
     )
 
@@ -197,12 +197,15 @@ def witness_along_plot(
         series.append(Series(label, "points", x, y, colour=colour))
     zero = Series("equal density", "rule", np.array([]), np.zeros(1), colour=BLACK)
     label = shortened(feature, NAME_LENGTH)
+    axis_label = label
+    if is_standardized:
+        axis_label += " (standardized)"
     return Plot(
         f"Where they differ, along {label}",
         f"Each dot is a row. Above the line there are more rows of {names[0]}, below it of "
         f"{names[1]}.",
         f"The witness function against {feature}, as dots of two colours.",
-        Axis.around(f"{label} (standardized)" if is_standardized else label, np.hstack(values)),
+        Axis.around(axis_label, np.hstack(values)),
         Axis.around(_witness_label(names[0]), np.hstack([*witness, 0.0])),
         [*series, zero],
         by_point=True,

@@ -8,6 +8,7 @@ from muhat.plots._drift import DriftDisplay, figure_of_drift
 from muhat.plots._groups import GroupDistanceDisplay, GroupMapDisplay
 from muhat.plots._mean import MeanDisplay
 from muhat.plots._pair import PairDisplay
+from muhat.plots._pca import ComponentsDisplay
 from muhat.plots._prediction import figure_of_prediction
 from muhat.plots._stack import StackDisplay
 from muhat.plots._style import COLOURS, save
@@ -22,6 +23,7 @@ from muhat.plots._testing import (
 
 __all__ = [
     "COLOURS",
+    "ComponentsDisplay",
     "Display",
     "DriftDisplay",
     "FeatureDifferenceDisplay",

@@ -49,7 +49,9 @@ def draw(content: Plot | Bars, ax: Any, *, legend: bool = True) -> None:
         if legend and content.has_legend and len(labels) > 1:
             has_rug = any(each.kind == "rug" for each in content.series)
             _draw_legend(ax, handles, labels, outside=has_rug or len(labels) > MAX_LEGEND_INSIDE)
-    title = f"{content.title} ({content.note})" if content.note else content.title
+    title = content.title
+    if content.note:
+        title += f" ({content.note})"
     ax.set_title(title, **TITLE)
     without_frame(ax)
 
@@ -73,13 +75,15 @@ def _draw_plot(plot: Plot, ax: Any) -> None:
 def _draw_series(series: Series, ax: Any, dash: Any, zorder: float) -> None:
     colour, is_strong = series.colour, series.is_strong
     if series.kind == "line":
-        width = 2.4 if is_strong else 1.6
-        line = {"linewidth": width, "linestyle": dash}
+        line = {"linewidth": 1.6, "linestyle": dash}
+        if is_strong:
+            line["linewidth"] = 2.4
         ax.plot(series.x, series.y, color=colour, zorder=zorder, **line)
     elif series.kind == "points":
         are_few = len(series.x) <= FEW_DOTS and not series.marker
-        area = FEW_DOTS_AREA if are_few else DOT_AREA
-        dot: dict[str, Any] = {"s": area, "alpha": 0.6}
+        dot: dict[str, Any] = {"s": DOT_AREA, "alpha": 0.6}
+        if are_few:
+            dot["s"] = FEW_DOTS_AREA
         if is_strong:
             dot = {"s": STRONG_AREA, "alpha": 1}
         if series.marker:
@@ -106,7 +110,7 @@ def _draw_series(series: Series, ax: Any, dash: Any, zorder: float) -> None:
 
 
 def _draw_rule(series: Series, ax: Any) -> None:
-    width = 2 if series.is_strong else 1
+    width = 1 + series.is_strong
     if len(series.y):
         ax.axhline(series.y[0], color=series.colour, linewidth=width, zorder=1)
     else:
@@ -121,8 +125,7 @@ def _is_inside(ax: Any, point: tuple[float, float]) -> bool:
 def _name_ticks(axis: Any, content: Axis) -> None:
     if not content.ticks:
         return
-    places = [place for place, _ in content.ticks]
-    names = [name for _, name in content.ticks]
+    places, names = zip(*content.ticks, strict=True)
     axis.set_ticks(places, names)
     if sum(map(len, names)) > MAX_TICK_CHARACTERS:
         for label in axis.get_ticklabels():
@@ -131,13 +134,16 @@ def _name_ticks(axis: Any, content: Axis) -> None:
 
 def _draw_bars(content: Bars, ax: Any) -> None:
     """Draw horizontal bars from above, the words behind each."""
-    lengths = [each.length for each in content.bars]
+    lengths, colours, names = [], [], []
+    for each in content.bars:
+        lengths.append(each.length)
+        colours.append({True: BLUE, False: GREY}[bool(each.is_strong)])
+        names.append(shortened(each.name, NAME_LENGTH))
     places = range(len(lengths))
-    colours = [BLUE if each.is_strong else GREY for each in content.bars]
     ax.barh(places, lengths, height=0.7, color=colours)
     for place, each in zip(places, content.bars, strict=True):
         ax.annotate(f" {each.text}", (each.length, place), va="center", fontsize=8)
-    ax.set_yticks(places, [shortened(each.name, NAME_LENGTH) for each in content.bars])
+    ax.set_yticks(places, names)
     ax.set_ylim(max(len(lengths), MIN_BAR_SLOTS) - 0.5, -0.5)
     ax.set_xlim(0, 1.45 * max([*lengths, 1e-9]))  # room for the words behind the longest bar
     ax.set_xlabel(content.axis)

@@ -61,5 +61,5 @@ class StackDisplay(Display):
     def content(self) -> Bars:
         """Return the weights as data."""
         gain = gain_text(100 * self.gain, 100 * self.error)
-        note = f"gain {gain} % of KME's risk, on held-out rows"
+        note = f"gain {gain} % of KME's error, on held-out rows"
         return weights_bars(self.names, self.weights, self.gains, note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inspect import signature
+from operator import attrgetter
 from typing import Any
 
 from muhat._python_lines import comparison_lines
@@ -23,9 +24,18 @@ _DEFAULTS = signature(compare).parameters
 def comparison_report(comparison: Comparison, context: Context) -> Report:
     """Return the page of a comparison."""
     samples = context.samples("the sample")
-    name = samples[0].name if samples else "this sample"
+    name, sentences = "this sample", []
+    if samples:
+        name = samples[0].name
+    else:
+        rows, columns = count(comparison.n, "row"), count(comparison.d, "column")
+        sentences.append(f"{rows} of {columns} were used.")
+    if comparison.standardize:
+        sentences.append(SCALED)
     badge, tone = _badge(comparison)
-    blocks = [leave_one_out_plot(comparison)] if comparison.best.improvement is not None else []
+    blocks = []
+    if comparison.best.improvement is not None:
+        blocks.append(leave_one_out_plot(comparison))
     sections = [
         Section(
             "Every estimator",
@@ -46,7 +56,6 @@ def comparison_report(comparison: Comparison, context: Context) -> Report:
         "standardize": comparison.standardize,
         **context.settings,
     }
-    size = f"{count(comparison.n, 'row')} of {count(comparison.d, 'column')} were used."
     return Report(
         kind="Comparison of estimators",
         question=f"Does shrinkage improve the kernel mean of {name}?",
@@ -55,9 +64,7 @@ def comparison_report(comparison: Comparison, context: Context) -> Report:
         tone=tone,
         facts=_facts(comparison),
         sections=sections,
-        data=data_section(
-            context, samples, [size] * (not samples) + [SCALED] * comparison.standardize
-        ),
+        data=data_section(context, samples, sentences),
         assumptions=_assumptions(comparison),
         code=context.code or _code(comparison),
         provenance=Context(settings=settings).provenance(),
@@ -70,7 +77,9 @@ def _verdicts(comparison: Comparison) -> tuple[str, ...]:
 
 def _badge(comparison: Comparison) -> tuple[str, str]:
     """Return a badge: green only where the gain is significant after trying all candidates."""
-    return ("Shrinkage helps here", GOOD) if comparison.helps else ("No clear difference", NEUTRAL)
+    if comparison.helps:
+        return "Shrinkage helps here", GOOD
+    return "No clear difference", NEUTRAL
 
 
 def _facts(comparison: Comparison) -> list[Fact]:
@@ -81,7 +90,7 @@ def _facts(comparison: Comparison) -> list[Fact]:
             Fact(
                 "estimated gain",
                 f"{best.gain_text} %",
-                "of the plain average's risk, ± one standard error",
+                "of the plain average's error, ± one standard error",
             )
         )
     if comparison.stacked is not None and best.improvement is not None:
@@ -111,9 +120,9 @@ def _table(comparison: Comparison) -> Table:
                 Cell(", ".join(words)),
             ]
         )
-    titles = ["estimator", "parameter", "gain over KME, % of its risk", "shrunk, %", "remark"]
+    titles = ["estimator", "parameter", "gain over KME, % of its error", "shrunk, %", "remark"]
     note = (
-        "Gain: by how much the leave-one-out estimate of the risk is below KME's, ± one standard "
+        "Gain: by how much the leave-one-out estimate of the error is below KME's, ± one standard "
         "error. Edge of grid: the parameter is the first or last that was tried. Press a title "
         "to sort."
     )
@@ -127,22 +136,31 @@ def _table(comparison: Comparison) -> Table:
 
 
 def _value(value: float | None) -> float:
-    return float("nan") if value is None else value
+    if value is None:
+        return float("nan")
+    return value
 
 
 def _percent(share: float) -> str:
     """Return a share in percent, zero below a hundredth of a percent."""
-    return number(100 * share) if 100 * share >= TINY_PERCENT else "0"
+    if 100 * share < TINY_PERCENT:
+        return "0"
+    return number(100 * share)
 
 
 def _spectrum_plots(comparison: Comparison) -> list[Plot]:
     """Return the eigenvalues by rank, and each chosen filter over them."""
     spectrum = spectrum_plot(comparison)
-    return [] if spectrum is None else [spectrum, filters_plot(comparison)]
+    if spectrum is None:
+        return []
+    return [spectrum, filters_plot(comparison)]
 
 
 def _assumptions(comparison: Comparison) -> list[str]:
-    tried = sum(len(row.grid) for row in comparison.rows if row.scores is not None)
+    tried = 0
+    for row in comparison.rows:
+        if row.scores is not None:
+            tried += len(row.grid)
     lines = [
         "All gains are by leave-one-out: each row in turn is left out, the mean is estimated "
         "from the other rows and scored on the row left out. This is computed exactly, not by "
@@ -174,8 +192,9 @@ def _assumptions(comparison: Comparison) -> list[str]:
 def _code(comparison: Comparison) -> str:
     """Return the lines of Python that give the same comparison of rows X."""
     options: dict[str, Any] = {"kernel": comparison.kernel}
-    if {row.name for row in comparison.rows} != set(FILTERS):
-        options["filters"] = [row.name for row in comparison.rows]
+    names = [*map(attrgetter("name"), comparison.rows)]
+    if set(names) != set(FILTERS):
+        options["filters"] = names
     for name, default in (
         ("selection", "loo"),
         ("standardize", _DEFAULTS["standardize"].default),

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from muhat._arrays import Array
 from muhat._python_lines import model_lines
 from muhat._summary import GOOD, NEUTRAL, UNSURE
-from muhat._text import count, number, shortened
+from muhat._text import all_shortened, count, number, numbered, shortened
 from muhat.conditional import ConditionalMean, LeftOutFit, copies_text, listed_columns
 from muhat.errors import MuhatTypeError
 from muhat.figures import (
@@ -27,6 +27,7 @@ from muhat.filters import name_of
 from muhat.kernels import Linear
 from muhat.report._data import Context, ReportSample, data_section
 from muhat.report._document import Cell, Fact, Report, Section, Table
+from muhat.selection import Choice
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles of the fan."""
@@ -57,20 +58,26 @@ def conditional_report(
     columns = _listed_columns(model, samples)
     sections = []
     if outputs:
-        plots = [plot for each in outputs for plot in each.plots()]
+        plots = []
+        for each in outputs:
+            plots += each.plots()
         sections.append(Section("Rows left out", (), (), plots))
     fans = _fans(model, samples, name, transform)
     if fans:
         sections.append(Section("How y spreads", (), (), fans))
     sections += [*context.sections, _filters_section(model)]
-    is_chosen = model.bandwidths_ is not None
+    bandwidth = "that of the kernel"
+    if model.bandwidths_ is not None:
+        bandwidth = "chosen by leave-one-out"
     settings = {
         "kernel on x": repr(model.kernel_),
         "kernel on y": repr(model.kernel_y_),
-        "bandwidth": "chosen by leave-one-out" if is_chosen else "that of the kernel",
+        "bandwidth": bandwidth,
         **context.settings,
     }
-    size = f"Fitted to {count(model.n_features_in_, 'column')}."
+    sentences = []
+    if not samples:
+        sentences.append(f"Fitted to {count(model.n_features_in_, 'column')}.")
     return Report(
         kind="Prediction",
         question=f"How well can {shortened(name, 60)} be predicted from {columns}, and how sure?",
@@ -79,7 +86,7 @@ def conditional_report(
         tone=tone,
         facts=_facts(model, outputs),
         sections=sections,
-        data=data_section(context, samples, [] if samples else [size]),
+        data=data_section(context, samples, sentences),
         assumptions=_assumptions(model, outputs),
         code=context.code or model_lines(model),
         provenance=Context(settings=settings).provenance(),
@@ -105,7 +112,9 @@ class _Outputs:
         plain = (self.truth - self.truth.mean()) * n / max(n - 1, 1)
         self.errors = self.truth - self.predicted
         self.gains = plain**2 - self.errors**2
-        self.share = float(self.gains.sum() / (plain**2).sum()) if plain.any() else 0.0
+        self.share = 0.0
+        if plain.any():
+            self.share = float(self.gains.sum() / (plain**2).sum())
         self.error = LeftOutFit.from_predictions(
             truth, predicted, self.share, n_copies
         ).standard_error
@@ -121,9 +130,11 @@ class _Outputs:
         n_copies = getattr(model, "n_copies_", None) or 0
         if predicted.ndim == 1:
             return [cls(name, truth, predicted, n_copies)]
-        names = [f"{name} {place}" for place in range(predicted.shape[1])]
-        columns = zip(names, truth.T, predicted.T, strict=True)
-        return [cls(*each, n_copies) for each in columns][:MAX_OUTPUTS]
+        outputs = []
+        names = numbered(name, min(predicted.shape[1], MAX_OUTPUTS))
+        for each, own_truth, own_predicted in zip(names, truth.T, predicted.T, strict=False):
+            outputs.append(cls(each, own_truth, own_predicted, n_copies))
+        return outputs
 
     def plots(self) -> list[Plot]:
         """Return the predictions against the truth, and the histogram of errors."""
@@ -196,28 +207,33 @@ def _fans(
             ValueError
         ):  # too few rows, or a fit that holds neither left-out residuals nor weights
             return []
-    quantiles = quantiles[:, None] if quantiles.ndim == 2 else quantiles
-    names = (
-        [name]
-        if quantiles.shape[1] == 1
-        else [f"{name} {place}" for place in range(quantiles.shape[1])]
-    )
-    return [
-        fan_plot(each, quantiles[:, place], some) for place, each in enumerate(names[:MAX_OUTPUTS])
-    ]
+    n_outputs = 1
+    if quantiles.ndim == 3:
+        n_outputs = quantiles.shape[1]
+    quantiles = quantiles.reshape(len(quantiles), n_outputs, -1)
+    names = [name]
+    if n_outputs > 1:
+        names = numbered(name, n_outputs)
+    plots = []
+    for place, each in enumerate(names[:MAX_OUTPUTS]):
+        plots.append(fan_plot(each, quantiles[:, place], some))
+    return plots
 
 
 def _filters_section(model: ConditionalMean) -> Section:
     """Return every filter with its best parameter, and its scores along its grid."""
-    choices = [choice for choice in model.choices_ if np.isfinite(choice.scores).any()]
-    rows = [
-        [
-            Cell(name_of(each.filter)),
-            Cell(choice_setting(each)),
-            Cell(number(each.score, 5), each.score),
-        ]
-        for each in choices
-    ]
+    choices: list[Choice] = []
+    rows: list[list[Cell]] = []
+    has_curves, best = False, 0
+    for choice in model.choices_:
+        if not np.isfinite(choice.scores).any():
+            continue
+        if choice is model.choice_:
+            best = len(rows)
+        has_curves |= len(choice.grid) > 1
+        name, setting = Cell(name_of(choice.filter)), Cell(choice_setting(choice))
+        choices.append(choice)
+        rows.append([name, setting, Cell(number(choice.score, 5), choice.score)])
     if not rows:
         return Section(
             "The filter",
@@ -226,12 +242,11 @@ def _filters_section(model: ConditionalMean) -> Section:
                 "for."
             ],
         )
-    best = next(place for place, each in enumerate(choices) if each is model.choice_)
     titles = ["filter", "parameter", "mean squared error of rows left out"]
     blocks: list[Table | Plot] = [
         Table("Filters, each at its best parameter", titles, rows, marked=best)
     ]
-    if any(len(each.grid) > 1 for each in choices):
+    if has_curves:
         blocks.append(filter_scores_plot(choices, model.choice_))
     if model.bandwidths_ is not None and model.bandwidth_scores_ is not None:
         blocks.append(bandwidths_plot(model.bandwidths_, model.bandwidth_scores_))
@@ -239,10 +254,12 @@ def _filters_section(model: ConditionalMean) -> Section:
 
 
 def _assumptions(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[str]:
-    n = len(outputs[0].truth) if outputs else 0
+    lines = []
     n_copies = getattr(model, "n_copies_", None)
+    if n_copies and outputs and len(outputs[0].truth):
+        lines.append(copies_text(n_copies, len(outputs[0].truth)))
     return [
-        *([copies_text(n_copies, n)] if n_copies and n else []),
+        *lines,
         "Every number on how well it predicts comes from leaving out: each row is predicted by "
         "what is fitted to all others, exactly; scaling, filter and bandwidth are those of all "
         "rows.",
@@ -259,10 +276,16 @@ def _assumptions(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[st
 
 def _listed_columns(model: ConditionalMean, samples: Sequence[ReportSample]) -> str:
     names = _column_names(model, samples)
-    return listed_columns(names) if names else count(model.n_features_in_, "column")
+    if not names:
+        return count(model.n_features_in_, "column")
+    return listed_columns(names)
 
 
 def _column_names(model: ConditionalMean, samples: Sequence[ReportSample]) -> list[str] | None:
     """Return the names of the columns of x, if they have names."""
-    names = samples[0].columns if samples else getattr(model, "feature_names_in_", None)
-    return None if names is None else [shortened(str(name), 30) for name in names]
+    names = getattr(model, "feature_names_in_", None)
+    if samples:
+        names = samples[0].columns
+    if names is None:
+        return None
+    return all_shortened(names, 30)

@@ -6,6 +6,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import sklearn
 
 from muhat import __version__
 from muhat._arrays import Array
-from muhat._text import count, listed, number, shortened
+from muhat._text import all_shortened, count, listed, number, numbered, shortened
 from muhat._validation import as_frame
 from muhat.data import DataSet, FileBatches
 from muhat.report._document import Cell, Section, Spark, Table
@@ -66,32 +67,29 @@ class Context:
         if self.data is None:
             return []
         if isinstance(self.data, Mapping):
-            return [
-                replace(ReportSample.from_rows(rows, ""), name=str(name))
-                for name, rows in self.data.items()
-            ]
-        several = self.data if isinstance(self.data, tuple) else (self.data,)
-        found = [
-            ReportSample.from_rows(rows, name) for rows, name in zip(several, names, strict=False)
-        ]
-        if len({each.name for each in found}) == len(found):
-            return found
-        return [replace(each, name=f"{each.name} ({place})") for place, each in enumerate(found, 1)]
+            named = []
+            for name, rows in self.data.items():
+                named.append(replace(ReportSample.from_rows(rows, ""), name=str(name)))
+            return named
+        several = self.data
+        if not isinstance(several, tuple):
+            several = (several,)
+        found = []
+        for rows, name in zip(several, names, strict=False):
+            found.append(ReportSample.from_rows(rows, name))
+        return _distinctly_named(found)
 
     def provenance(self) -> dict[str, str]:
         """Return versions, the day, and all settings."""
-        versions = {
-            "Python": platform.python_version(),
-            "NumPy": np.__version__,
-            "SciPy": scipy.__version__,
-        }
-        versions["scikit-learn"] = sklearn.__version__
-        return {
-            "muhat": __version__,
-            "made on": f"{datetime.now(UTC):%d %B %Y}".lstrip("0"),
-            **{name: str(value) for name, value in self.settings.items()},
-            "with": ", ".join(f"{name} {version}" for name, version in versions.items()),
-        }
+        versions = (
+            f"Python {platform.python_version()}, NumPy {np.__version__}, "
+            f"SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}"
+        )
+        made_on = f"{datetime.now(UTC):%d %B %Y}".lstrip("0")
+        lines = {"muhat": __version__, "made on": made_on}
+        for name, value in self.settings.items():
+            lines[name] = str(value)
+        return lines | {"with": versions}
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,64 +127,93 @@ class ReportSample:
         frame = as_frame(rows)
         values = np.asarray(frame)
         values = values.reshape(len(values), -1)
-        unnamed = [f"column {place}" for place in range(values.shape[1])]
+        unnamed = numbered("column", values.shape[1])
         columns = getattr(frame, "columns", unnamed)
         columns = getattr(frame, "column_names", columns)  # of pyarrow, whose columns are arrays
         return cls(name, len(values), values, tuple(map(str, columns)))
+
+
+def _distinctly_named(samples: list[ReportSample]) -> list[ReportSample]:
+    """Return samples with a number behind each name if some have the same name."""
+    names = set(map(attrgetter("name"), samples))
+    if len(names) == len(samples):
+        return samples
+    counted = []
+    for place, each in enumerate(samples, 1):
+        counted.append(replace(each, name=f"{each.name} ({place})"))
+    return counted
 
 
 def data_section(
     context: Context, samples: Sequence[ReportSample], sentences: Sequence[str] = ()
 ) -> Section:
     """Return the section on the data."""
-    said = [
-        f"{shortened(each.name)}: {each.n:,} rows, {count(len(each.columns), 'column')}."
-        for each in samples
-    ]
+    said = []
+    for each in samples:
+        columns = count(len(each.columns), "column")
+        said.append(f"{shortened(each.name)}: {each.n:,} rows, {columns}.")
     for each in samples:
         name = shortened(each.name)
         if each.left_out:
-            columns = [shortened(column, 40) for column in each.left_out]
-            said.append(f"Left out of {name}: {listed(columns, MAX_LEFT_OUT)}.")
+            left_out = all_shortened(each.left_out, 40)
+            said.append(f"Left out of {name}: {listed(left_out, MAX_LEFT_OUT)}.")
         if len(each.rows) < each.n:
             said.append(f"The numbers below are of the first {len(each.rows):,} rows of {name}.")
     warnings = list(dict.fromkeys(context.warnings or ()))
     if context.warnings is not None and not warnings:
         said.append("There were no warnings.")
     blocks = []
-    if samples and all(_is_numeric(each.rows) for each in samples):
+    if samples and all(map(_is_numeric, samples)):
         blocks.append(_columns_table(samples))
     return Section("The data", [" ".join([*said, *sentences])], warnings, blocks)
 
 
-def _is_numeric(rows: Array) -> bool:
+def _is_numeric(sample: ReportSample) -> bool:
+    rows = sample.rows
     return rows.ndim == 2 and rows.dtype.kind in "fiub" and rows.size > 0
 
 
 def _columns_table(samples: Sequence[ReportSample]) -> Table:
     """Return the table of all columns: the distribution of each, in every sample."""
     names = samples[0].columns
-    means = [each.rows.mean(axis=0) for each in samples]
-    deviations = [each.rows.std(axis=0) for each in samples]
-    low = np.min([each.rows.min(axis=0) for each in samples], axis=0)
-    high = np.max([each.rows.max(axis=0) for each in samples], axis=0)
-    several = len(samples) > 1
-    titles = ["column", "distribution"]
-    for title in ("mean", "standard deviation"):
-        titles += [f"{title}, {shortened(each.name, 24)}" if several else title for each in samples]
+    moments, lowest, highest = [], [], []
+    for each in samples:
+        moments.append((each.rows.mean(axis=0), each.rows.std(axis=0)))
+        lowest.append(each.rows.min(axis=0))
+        highest.append(each.rows.max(axis=0))
+    low, high = np.min(lowest, axis=0), np.max(highest, axis=0)
+    values = np.transpose(moments, (1, 0, 2)).reshape(-1, len(names))  # all means come first
     rows = []
     for place, name in enumerate(names[:MAX_COLUMNS]):
-        counts = [_counts(each.rows[:, place], low[place], high[place]) for each in samples]
-        values = [moment[place] for moment in (*means, *deviations)]
-        spark = Cell("", spark=Spark(counts))
-        ends = [_numeric(low[place]), _numeric(high[place])]
-        rows.append([Cell(name, is_name=True), spark, *map(_numeric, values), *ends])
+        spark = _spark(samples, place, low[place], high[place])
+        numbers = map(_numeric, [*values[:, place], low[place], high[place]])
+        rows.append([Cell(name, is_name=True), Cell("", spark=spark), *numbers])
     note = ""
     if len(names) > MAX_COLUMNS:
         note = f"The first {MAX_COLUMNS:,} of {len(names):,} columns."
-    if several:
+    if len(samples) > 1:
         note += " In the small histograms, the first sample is blue and the second orange."
-    return Table("Every column", [*titles, "smallest", "largest"], rows, note=note.strip())
+    return Table("Every column", _column_titles(samples), rows, note=note.strip())
+
+
+def _column_titles(samples: Sequence[ReportSample]) -> list[str]:
+    """Return the titles of the table of all columns; of several samples, with their names."""
+    titles = ["column", "distribution"]
+    for moment in ("mean", "standard deviation"):
+        if len(samples) == 1:
+            titles.append(moment)
+            continue
+        for each in samples:
+            titles.append(f"{moment}, {shortened(each.name, 24)}")
+    return [*titles, "smallest", "largest"]
+
+
+def _spark(samples: Sequence[ReportSample], place: int, low: float, high: float) -> Spark:
+    """Return the histograms of one column in every sample."""
+    counts = []
+    for each in samples:
+        counts.append(_counts(each.rows[:, place], low, high))
+    return Spark(counts)
 
 
 def _numeric(value: Any) -> Cell:

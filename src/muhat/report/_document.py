@@ -53,6 +53,11 @@ class Table:
 
     caption: str
     columns: Sequence[str]
+
+    def has_numbers(self, place: int) -> bool:
+        """Whether some cell of a column has a number."""
+        return any(row[place].value is not None for row in self.rows)
+
     rows: Sequence[Sequence[Cell]]
     marked: int | None = None
     note: str = ""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from muhat._python_lines import detector_lines
 from muhat._summary import BAD, NEUTRAL
-from muhat._text import count, number, shortened
+from muhat._text import count, number, numbered, shortened
 from muhat.figures import changes_bars, distances_plot, p_values_plot
+from muhat.figures._drift import finding, most_changed_column
 from muhat.report._data import Context, ReportSample, data_section
 from muhat.report._document import Cell, Fact, Report, Section, Table
 from muhat.testing import DriftDetector, DriftResult
@@ -19,15 +20,10 @@ MAX_BATCHES = 1000
 def drift_report(detector: DriftDetector, context: Context) -> Report:
     """Return the page of a detector that has tested batches."""
     history = detector.history_
-    names = getattr(
-        detector,
-        "feature_names_in_",
-        [f"column {place}" for place in range(detector.n_features_in_)],
-    )
+    names = getattr(detector, "feature_names_in_", numbered("column", detector.n_features_in_))
     name = str(context.settings.get("reference", "the reference"))
-    reference = ReportSample(
-        name, len(detector.reference_), detector.reference_, tuple(map(str, names))
-    )
+    rows = detector.reference_
+    reference = ReportSample(name, len(rows), rows, tuple(map(str, names)))
     samples = context.samples("the reference") or [reference]
     sentences = ["Every batch is tested against these rows."]
     if context.settings.get("one_hot"):
@@ -43,12 +39,15 @@ def drift_report(detector: DriftDetector, context: Context) -> Report:
         "standardize": detector.standardize,
     }
     settings |= {"random_state": detector.random_state, **context.settings}
+    badge, tone = "No drift detected", NEUTRAL
+    if detector.n_alarms_:
+        badge, tone = "Drift detected", BAD
     return Report(
         kind="Drift",
         question=f"Has the data drifted since {shortened(samples[0].name)}?",
         verdict=detector.verdict(),
-        badge="It has drifted" if detector.n_alarms_ else "No drift detected",
-        tone=BAD if detector.n_alarms_ else NEUTRAL,
+        badge=badge,
+        tone=tone,
         facts=_facts(detector),
         sections=sections,
         data=data_section(context, samples, sentences),
@@ -65,7 +64,7 @@ def _facts(detector: DriftDetector) -> list[Fact]:
     return [
         Fact("alarms", f"{detector.n_alarms_:,}", batches),
         Fact("first alarm", _first_alarm(detector)),
-        Fact("chance of any false alarm", alpha, "over all batches ever tested"),
+        Fact("false alarm probability", alpha, "in all batches together, while nothing drifts"),
         Fact("reference", f"{len(detector.reference_):,} rows", columns),
     ]
 
@@ -75,34 +74,39 @@ def _first_alarm(detector: DriftDetector) -> str:
     for each in detector.history_:
         if each.is_alarm:
             return shortened(each.name, 40)
-    return "none" if detector.first_alarm_ is None else f"batch {detector.first_alarm_:,}"
+    if detector.first_alarm_ is None:
+        return "none"
+    return f"batch {detector.first_alarm_:,}"
 
 
 def _changes(history: Sequence[DriftResult]) -> Section:
     """Return what changed most in the latest batch with an alarm, or else in the latest."""
-    alarms = [each for each in history if each.is_alarm]
-    if alarms:
-        bars = changes_bars(alarms[-1], "the latest batch with an alarm")
-    else:
-        bars = changes_bars(history[-1], "the latest batch")
+    which, batch = "the latest batch", history[-1]
+    for each in history:
+        if each.is_alarm:
+            which, batch = "the latest batch with an alarm", each
+    bars = changes_bars(batch, which)
     return Section("What changed", (), (), [bars])
 
 
 def _table(history: Sequence[DriftResult]) -> Table:
-    rows = [
-        [
-            Cell(each.name, is_name=True),
-            Cell(f"{each.n:,}", float(each.n)),
-            Cell(number(each.p_value), each.p_value),
-            Cell(number(each.level, 2), each.level),
-            Cell(number(each.mmd), each.mmd),
-            Cell("drift" if each.is_alarm else "no drift"),
-            Cell(each.features[0].name if each.features else "", is_name=True),
-        ]
-        for each in history[-MAX_BATCHES:]
-    ]
+    rows = []
+    for each in history[-MAX_BATCHES:]:
+        rows.append(
+            [
+                Cell(each.name, is_name=True),
+                Cell(f"{each.n:,}", float(each.n)),
+                Cell(number(each.p_value), each.p_value),
+                Cell(number(each.level, 2), each.level),
+                Cell(number(each.mmd), each.mmd),
+                Cell(finding(each)),
+                Cell(most_changed_column(each), is_name=True),
+            ]
+        )
     more = len(history) - len(rows)
-    note = f"The latest {len(rows):,}; {more:,} before them are not listed." if more > 0 else ""
+    note = ""
+    if more > 0:
+        note = f"The latest {len(rows):,}; {more:,} before them are not listed."
     titles = ["batch", "rows", "p-value", "level", "distance", "finding", "largest change in"]
     return Table(f"{count(len(history), 'batch')} in order of time", titles, rows, note=note)
 
@@ -113,8 +117,8 @@ def _assumptions(detector: DriftDetector) -> list[str]:
         "Every batch has a p-value and a level: its share of alpha, fixed in advance by its "
         "number. An alarm is a p-value at or below the level. The levels of all batches, "
         f"however many will come, sum up to at most {alpha}.",
-        "So if nothing ever drifts, the chance of any false alarm, over all batches ever "
-        f"tested, is at most {alpha}.",
+        "So while nothing drifts, the probability of one or more false alarms, in all batches "
+        f"together, is at most {alpha}.",
         "No alarm does not prove that there is no drift: small changes in small batches go "
         "undetected.",
         "An alarm says that a batch differs from the reference, not why: see the columns that "

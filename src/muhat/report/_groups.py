@@ -10,6 +10,9 @@ from muhat.report._data import Context, data_section
 from muhat.report._document import Cell, Fact, Report, Section, Table
 from muhat.testing import GroupResult
 
+MAX_PAIRS = 50
+"""The most pairs in a table."""
+
 
 def groups_report(result: GroupResult, context: Context) -> Report:
     """Return the page of a test of groups."""
@@ -24,6 +27,7 @@ def groups_report(result: GroupResult, context: Context) -> Report:
         facts=_facts(result, context.level),
         sections=[
             Section("Groups", (), (), [groups_bars(result), _groups_table(result)]),
+            *_pairs_sections(result),
             Section("Columns", (), (), [_columns_table(result)]),
         ],
         data=data_section(context, context.samples("data") or [], ()),
@@ -64,6 +68,25 @@ def _groups_table(result: GroupResult) -> Table:
     return Table("Every group against all others", titles, rows)
 
 
+def _pairs_sections(result: GroupResult) -> list[Section]:
+    """Return the pairs that differ most; nothing for two groups, or without pairs."""
+    if len(result.pairs) < 2:
+        return []
+    rows = []
+    for each in result.pairs[:MAX_PAIRS]:
+        rows.append(
+            [
+                Cell(str(each.first), is_name=True),
+                Cell(str(each.second), is_name=True),
+                Cell(number(each.mmd), each.mmd),
+                Cell(f"p = {each.p_value:.2g}", each.p_value),
+            ]
+        )
+    title = f"The {len(rows):,} of {len(result.pairs):,} pairs with the smallest p-values"
+    table = Table(title, ["group", "other group", "MMD", "p, corrected"], rows)
+    return [Section("Pairs", (), (), [table])]
+
+
 def _columns_table(result: GroupResult) -> Table:
     rows = []
     for each in result.features:
@@ -85,5 +108,7 @@ def _assumptions(result: GroupResult) -> list[str]:
         "that was given: rows that are independent of each other, or strata, clusters and pairs.",
         "The p-values of single groups are corrected for the number of groups. Once some groups "
         "differ, those of the others are approximate.",
+        "The p-values of pairs are permuted within the pair and corrected for the number of pairs: "
+        "they are valid whatever the other groups are.",
         "A group that is not found to differ is not proven to be alike: few rows show little.",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -17,7 +18,7 @@ from muhat import __version__
 from muhat._text import shortened
 from muhat.figures import Bars
 from muhat.report._document import Cell, Fact, Report, Section, Table
-from muhat.report._svg import bars_html, plot_html, spark_svg
+from muhat.report._svg import bars_html, css_class, plot_html, spark_svg
 
 LONG_FACT = 9
 """Characters from which on a fact is set in smaller type."""
@@ -36,13 +37,16 @@ def render(report: Report) -> str:
     """Return a report as one HTML page, with style, script and figures in it."""
     numbers = count(1)
     script = _asset("page.js").strip()
-    sections = [(f"part-{place}", each) for place, each in enumerate(report.sections, 1)]
-    contents = [(name, each.title) for name, each in sections]
+    sections, contents = [], []
+    for place, section in enumerate(report.sections, 1):
+        name = f"part-{place}"
+        sections.append(_section(name, section, numbers))
+        contents.append(_link(name, section.title))
     contents += [
-        ("data", report.data.title),
-        ("sure", "How sure"),
-        ("code", "Python"),
-        ("made", "Versions and settings"),
+        _link("data", report.data.title),
+        _link("sure", "How sure"),
+        _link("code", "Python"),
+        _link("made", "Versions and settings"),
     ]
     page = Template(_asset("page.html")).substitute(
         version=escape(__version__),
@@ -56,17 +60,12 @@ def render(report: Report) -> str:
         tone=escape(report.tone),
         verdict=escape(report.verdict),
         facts="".join(map(_fact, report.facts)),
-        contents="".join(
-            f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in contents
-        ),
-        sections="\n".join(_section(name, each, numbers) for name, each in sections),
+        contents="".join(contents),
+        sections="\n".join(sections),
         data=_inside(report.data, numbers),
-        assumptions="".join(f"<li>{escape(each)}</li>" for each in report.assumptions),
+        assumptions=_items(report.assumptions),
         code=escape(report.code),
-        provenance="".join(
-            f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
-            for name, value in report.provenance.items()
-        ),
+        provenance=_definitions(report.provenance),
     )
     return MARKS.sub("", INVISIBLE.sub("\ufffd", page))
 
@@ -76,9 +75,36 @@ def _asset(name: str) -> str:
     return files("muhat.report").joinpath(name).read_text(encoding="utf-8")
 
 
+def _link(name: str, title: str) -> str:
+    return f'<li><a href="#{name}">{escape(title)}</a></li>'
+
+
+def _items(texts: Sequence[str]) -> str:
+    """Return the items of a list."""
+    items = []
+    for text in texts:
+        items.append(f"<li>{escape(text)}</li>")
+    return "".join(items)
+
+
+def _definitions(values: Mapping[str, str]) -> str:
+    """Return the items of a list of names and values."""
+    items = []
+    for name, value in values.items():
+        items.append(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>")
+    return "".join(items)
+
+
+def _note(tag: str, text: str) -> str:
+    """Return a note as an element of its own, or nothing for no note."""
+    if not text:
+        return ""
+    return f'<{tag} class="note">{escape(text)}</{tag}>'
+
+
 def _fact(fact: Fact) -> str:
-    kind = "value long" if len(fact.value) > LONG_FACT else "value"
-    note = f'<dd class="note">{escape(fact.note)}</dd>' if fact.note else ""
+    kind = css_class("value", long=len(fact.value) > LONG_FACT)
+    note = _note("dd", fact.note)
     label, value = escape(fact.label), escape(fact.value)
     return f'<div><dt>{label}</dt><dd class="{kind}">{value}</dd>{note}</div>'
 
@@ -90,9 +116,11 @@ def _section(name: str, section: Section, numbers: count[int]) -> str:
 
 def _inside(section: Section, numbers: count[int]) -> str:
     """Return a section's sentences, warnings and blocks."""
-    parts = [f"<p>{escape(sentence)}</p>" for sentence in section.sentences]
+    parts = []
+    for sentence in section.sentences:
+        parts.append(f"<p>{escape(sentence)}</p>")
     if section.warnings:
-        listed = "".join(f"<li>{escape(each)}</li>" for each in section.warnings)
+        listed = _items(section.warnings)
         parts.append(f'<ul class="warnings" aria-label="Warnings">{listed}</ul>')
     for block in section.blocks:
         name = f"block-{next(numbers)}"
@@ -107,42 +135,61 @@ def _inside(section: Section, numbers: count[int]) -> str:
 
 def _table(table: Table, name: str) -> str:
     """Return a table in a box of its own, which scrolls where the table is larger."""
-    is_number = [
-        any(row[place].value is not None for row in table.rows)
-        for place in range(len(table.columns))
-    ]
-    head = "".join(
-        f'<th scope="col"{_kind(numeric)}>{escape(title)}</th>'
-        for title, numeric in zip(table.columns, is_number, strict=True)
-    )
-    body = ""
+    body = []
     for place, row in enumerate(table.rows):
-        cells = "".join(_cell(cell, first=column == 0) for column, cell in enumerate(row))
-        mark = " class=marked" if place == table.marked else ""
-        body += f"<tr{mark}>{cells}</tr>"
-    note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
-    sortable = " data-sortable" if len(table.rows) > 1 else ""
+        body.append(_row(row, is_marked=place == table.marked))
+    sortable = ""
+    if len(table.rows) > 1:
+        sortable = " data-sortable"
     caption = f'<caption id="{name}">{escape(table.caption)}</caption>'
     scroll = f'<div class="scroll" tabindex="0" role="region" aria-labelledby="{name}">'
     return f"""<div class="table">{scroll}
-<table{sortable}>{caption}<thead><tr>{head}</tr></thead>
-<tbody>{body}</tbody></table></div>{note}</div>"""
+<table{sortable}>{caption}<thead><tr>{_titles(table)}</tr></thead>
+<tbody>{"".join(body)}</tbody></table></div>{_note("p", table.note)}</div>"""
 
 
-def _kind(is_number: bool) -> str:
-    return ' class="number"' if is_number else ""
+def _titles(table: Table) -> str:
+    """Return the titles of the columns; those of numbers stand on the right, as numbers do."""
+    titles = []
+    for place, title in enumerate(table.columns):
+        kind = ""
+        if table.has_numbers(place):
+            kind = ' class="number"'
+        titles.append(f'<th scope="col"{kind}>{escape(title)}</th>')
+    return "".join(titles)
 
 
-def _cell(cell: Cell, first: bool) -> str:
-    text = escape(shortened(cell.text))
+def _row(cells: Sequence[Cell], is_marked: bool) -> str:
+    first, *others = cells
+    mark = ""
+    if is_marked:
+        mark = " class=marked"
+    row = f'<tr{mark}><th scope="row"{_sorted_by(first)}>{_cell_text(first)}</th>'
+    for cell in others:
+        row += f"<td{_sorted_by(cell)}>{_cell_html(cell)}</td>"
+    return f"{row}</tr>"
+
+
+def _sorted_by(cell: Cell) -> str:
+    """Return the attributes of a cell that has a number."""
+    if cell.value is None:
+        return ""
+    sorted_by = np.nan_to_num(cell.value, nan=-1e300)  # what is missing comes last
+    return f' class="number" data-value="{sorted_by:.10g}"'
+
+
+def _cell_text(cell: Cell) -> str:
     if cell.is_name:
         name = escape(shortened(cell.text, MAX_NAME_LENGTH))
-        text = f'<bdi title="{escape(cell.text)}">{name}</bdi>'
-    value = ""
-    if cell.value is not None:
-        sorted_by = np.nan_to_num(cell.value, nan=-1e300)  # what is missing comes last
-        value = f' class="number" data-value="{sorted_by:.10g}"'
-    spark = "" if cell.spark is None else spark_svg(cell.spark)
-    if spark and cell.text:
+        return f'<bdi title="{escape(cell.text)}">{name}</bdi>'
+    return escape(shortened(cell.text))
+
+
+def _cell_html(cell: Cell) -> str:
+    """Return the text of a cell, behind its small picture only for those who do not see it."""
+    text = _cell_text(cell)
+    if cell.spark is None:
+        return text
+    if cell.text:
         text = f'<span class="hidden">{text}</span>'
-    return f'<th scope="row"{value}>{text}</th>' if first else f"<td{value}>{spark}{text}</td>"
+    return f"{spark_svg(cell.spark)}{text}"

@@ -48,7 +48,9 @@ def prediction_report(result: PredictionResult, context: Context) -> Report:
 
 def intervals_text(intervals: str) -> str:
     """Return in words how intervals were made."""
-    return LEFT_OUT_INTERVALS if intervals == "residuals" else intervals
+    if intervals == "residuals":
+        return LEFT_OUT_INTERVALS
+    return intervals
 
 
 def _badge(result: PredictionResult, page: Report) -> tuple[str, str]:
@@ -99,7 +101,9 @@ def _predictions_section(result: PredictionResult) -> Section:
         cells = [Cell(number(column[place], 5), float(column[place])) for column in columns]
         rows.append([Cell(str(row), row), *cells])
     n = len(result.predicted)
-    note = f"The first {MAX_PREDICTIONS:,} of {n:,} rows." if n > MAX_PREDICTIONS else ""
+    note = ""
+    if n > MAX_PREDICTIONS:
+        note = f"The first {MAX_PREDICTIONS:,} of {n:,} rows."
     made = f"by {intervals_text(result.intervals)}"
     if result.new_rows is None:
         made += " of these same rows"

@@ -56,19 +56,8 @@ def to_html(
     ----------
     result : Comparison, result of a test, DriftDetector, ConditionalMean or Pipeline
         The result; a pipeline has to end in a conditional mean.
-    path : str or path, default=None
-        The file to write, if any.
-    data : rows, tuple of them, or mapping of names to rows, default=None
-        The rows of the result, as arrays, data frames or what ``read_table`` returns: the page
-        then shows the distribution of every column.
-    code : str, default=''
-        The Python lines that reproduce it; by default those the result knows.
-    settings : mapping, default=None
-        Settings that the page lists, such as the seed.
-    warnings : sequence of str, default=None
-        Warnings that the page shows; an empty list says that there were none.
-    level : float, default=0.05
-        The level of the verdict of a test.
+    path, data, code, settings, warnings, level
+        As of the method ``to_html`` that every result has.
 
     Returns
     -------

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from html import escape
 from math import ceil, floor, log10
+from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
@@ -50,13 +51,11 @@ T = TypeVar("T")
 def plot_html(plot: Plot, name: str) -> str:
     """Return a plot as HTML; the name is one that nothing else on the page has."""
     x_ticks, y_ticks = _ticks(plot.x), _ticks(plot.y)
-    body = "".join(_drawn(each, plot, f"{name}-clip") for each in plot.series)
-    grid = "".join(f'<path d="M0 {_y(plot.y, value):.1f}H{SIDE}"/>' for value, _ in y_ticks)
-    readings = [(series, _readings(series, plot)) for series in plot.series]
+    readings = _all_readings(plot)
     below = ""
-    if any(found for _, found in readings):
+    if readings:
         below = _reader(plot, readings) + _numbers(plot, readings)
-    kind = "plot square" if plot.is_square else "plot"
+    kind = css_class("plot", square=plot.is_square)
     title = escape(plot.title)
     return f"""<figure class="{kind}" aria-labelledby="{name}-name">
 <figcaption><h3 id="{name}-name">{title}</h3><p>{escape(plot.caption)}</p></figcaption>
@@ -66,7 +65,7 @@ def plot_html(plot: Plot, name: str) -> str:
 aria-labelledby="{name}-title {name}-text">
 <title id="{name}-title">{title}</title><desc id="{name}-text">{escape(plot.summary)}</desc>
 <clipPath id="{name}-clip"><rect width="{SIDE}" height="{SIDE}"/></clipPath>
-<g class="grid">{grid}</g>{body}</svg>
+<g class="grid">{_grid(plot.y, y_ticks)}</g>{_all_drawn(plot, f"{name}-clip")}</svg>
 {_tick_labels(plot.x, x_ticks, "x")}{_tick_labels(plot.y, y_ticks, "y")}
 <div class="cross" hidden></div><div class="tip" hidden></div></div></div>
 <p class="axis x" aria-hidden="true">{escape(plot.x.label)}</p>
@@ -75,11 +74,11 @@ aria-labelledby="{name}-title {name}-text">
 
 def bars_html(bars: Bars, name: str) -> str:
     """Return bars as an HTML table, the longest as long as its column is wide."""
-    longest = max([each.length for each in bars.bars], default=0.0)
+    longest = max(map(attrgetter("length"), bars.bars), default=0.0) or 1.0
     rows = []
     for bar in bars.bars:
-        share = max(0.0, bar.length / longest) if longest > 0 else 0.0
-        kind = "bar" if bar.is_strong else "bar weak"
+        share = max(0.0, bar.length / longest)
+        kind = css_class("bar", weak=not bar.is_strong)
         rows.append(
             f'<tr><th scope="row"><bdi>{escape(shortened(bar.name, BAR_NAME_LENGTH))}</bdi></th>'
             f'<td><span class="{kind}" style="width:{share:.1%}"></span></td>'
@@ -95,13 +94,15 @@ def bars_html(bars: Bars, name: str) -> str:
 
 def spark_svg(spark: Spark) -> str:
     """Return a histogram as small as a word."""
-    tallest = max((float(np.max(each, initial=0)) for each in spark.counts), default=0) or 1
+    tallest = float(np.max(spark.counts, initial=0)) or 1.0
     paths = []
     for colour, counts in zip((BLUE, ORANGE), spark.counts, strict=False):
         heights = 10 * (1 - np.asarray(counts) / tallest)
-        steps = "".join(f"V{height:.1f}H{place}" for place, height in enumerate(heights, 1))
+        steps = ""
+        for place, height in enumerate(heights, 1):
+            steps += f"V{height:.1f}H{place}"
         paths.append(f'<path{_coloured(colour)} d="M0 10{steps}V10Z"/>')
-    width = max(len(each) for each in spark.counts)
+    width = np.shape(spark.counts)[1]
     box = f'viewBox="0 0 {width} 10" preserveAspectRatio="none"'
     return f'<svg class="spark" {box} aria-hidden="true">{"".join(paths)}</svg>'
 
@@ -110,7 +111,22 @@ def thinned(values: Sequence[T], most: int) -> list[T]:
     """Return at most this many of some values, evenly spaced, with the first and the last."""
     if len(values) <= most:
         return list(values)
-    return [values[place] for place in np.linspace(0, len(values) - 1, most).round().astype(int)]
+    places = np.linspace(0, len(values) - 1, most).round().astype(int)
+    return [values[place] for place in places]
+
+
+def css_class(name: str, **flags: bool) -> str:
+    """Return the class of an element: its name, and those of the flags that are set.
+
+    Examples
+    --------
+    >>> css_class("bar", weak=True), css_class("bar", weak=False)
+    ('bar weak', 'bar')
+    """
+    for flag, is_set in flags.items():
+        if is_set:
+            name += f" {flag}"
+    return name
 
 
 def _coloured(colour: str, kind: str = "") -> str:
@@ -121,7 +137,9 @@ def _coloured(colour: str, kind: str = "") -> str:
 
 
 def _css_colour(colour: str) -> str:
-    return f"var(--c{PALETTE.index(colour)})" if colour in PALETTE else colour
+    if colour in PALETTE:
+        return f"var(--c{PALETTE.index(colour)})"
+    return colour
 
 
 def _x(axis: Axis, value: float) -> float:
@@ -153,24 +171,37 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
     ['10⁻²', '10⁻¹', '1', '10', '10²']
     """
     if axis.ticks:
-        return [(value, shortened(text, TICK_LENGTH)) for value, text in axis.ticks]
+        named = []
+        for value, text in axis.ticks:
+            named.append((value, shortened(text, TICK_LENGTH)))
+        return named
     if axis.is_log:
         return _log_ticks(axis)
-    rough = (axis.high - axis.low) / MAX_TICKS or 1.0
-    power = 10.0 ** floor(log10(rough))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
-    first = ceil(axis.low / step - 1e-9)
-    values = [step * place for place in range(first, floor(axis.high / step + 1e-9) + 1)]
-    return [(value, number(value, 6)) for value in values]
+    step = _round_step((axis.high - axis.low) / MAX_TICKS or 1.0)
+    ticks = []
+    for place in range(ceil(axis.low / step - 1e-9), floor(axis.high / step + 1e-9) + 1):
+        ticks.append((step * place, number(step * place, 6)))
+    return ticks
+
+
+def _round_step(least: float) -> float:
+    """Return the smallest 1, 2, 5 or 10 times a power of ten that is not below a number."""
+    power = 10.0 ** floor(log10(least))
+    for factor in (1, 2, 5):
+        if factor * power >= least * (1 - 1e-9):
+            return factor * power
+    return 10 * power
 
 
 def _log_ticks(axis: Axis) -> list[tuple[float, str]]:
     """Return powers of ten, or multiples of them by 1, 2 and 5 if there are few."""
     powers = range(ceil(log10(axis.low) - 1e-9), floor(log10(axis.high) + 1e-9) + 1)
+    ticks = []
     if len(powers) >= MIN_TICKS:
         every = -(-len(powers) // MAX_TICKS)
-        return [(10.0**power, _power_text(power)) for power in powers[::every]]
-    ticks = []
+        for power in powers[::every]:
+            ticks.append((10.0**power, _power_text(power)))
+        return ticks
     for power in range(floor(log10(axis.low)), powers.stop + 1):
         for factor in (1, 2, 5):
             value = factor * 10.0**power
@@ -186,11 +217,11 @@ def _power_text(power: int) -> str:
 
 
 def _tick_labels(axis: Axis, ticks: list[tuple[float, str]], name: str) -> str:
-    side = "left" if name == "x" else "bottom"
+    side = {"x": "left", "y": "bottom"}[name]
     kind = f"tick {name}"
     if axis.ticks:
         kind += " named"
-        if sum(len(text) for _, text in ticks) <= SHORT_NAMES:
+        if len("".join(text for _, text in ticks)) <= SHORT_NAMES:
             kind += " short"
     labels = []
     for value, text in ticks:
@@ -201,11 +232,29 @@ def _tick_labels(axis: Axis, ticks: list[tuple[float, str]], name: str) -> str:
     return "".join(labels)
 
 
+def _grid(axis: Axis, ticks: list[tuple[float, str]]) -> str:
+    """Return a horizontal line at every number of the vertical axis."""
+    lines = []
+    for value, _ in ticks:
+        lines.append(f'<path d="M0 {_y(axis, value):.1f}H{SIDE}"/>')
+    return "".join(lines)
+
+
+def _all_drawn(plot: Plot, clip: str) -> str:
+    """Return all series as SVG."""
+    drawn = []
+    for series in plot.series:
+        drawn.append(_drawn(series, plot, clip))
+    return "".join(drawn)
+
+
 def _drawn(series: Series, plot: Plot, clip: str) -> str:
     """Return a series as SVG."""
     path = _path(series, plot)
-    shapes = f'<path d="{path}"/>' if path else ""
-    kind = f"{series.kind} strong" if series.is_strong else series.kind
+    shapes = ""
+    if path:
+        shapes = f'<path d="{path}"/>'
+    kind = css_class(series.kind, strong=series.is_strong)
     body = f'<g clip-path="url(#{clip})" class="{kind}">{shapes}</g>'
     if series.chosen is not None:
         x, y = _x(plot.x, series.chosen[0]), _y(plot.y, series.chosen[1])
@@ -229,29 +278,62 @@ def _path(series: Series, plot: Plot) -> str:
         upper = SIDE * (1 - _share(plot.y, np.asarray(series.upper)))
         return _line(np.concatenate([X, X[::-1]]), np.concatenate([Y, upper[::-1]])) + "Z"
     if series.kind == "points":
-        return "".join(f"M{x:.1f} {y:.1f}h.01" for x, y in _finite(X, Y, MAX_DRAWN))
+        return _dots(X, Y)
     if series.kind == "rug":
-        return "".join(f"M{x:.1f} {SIDE}v-24" for x in thinned(X.tolist(), MAX_DRAWN))
-    if series.kind == "rule":
-        return f"M0 {Y[0]:.1f}H{SIDE}" if len(Y) else f"M{X[0]:.1f} 0V{SIDE}"
+        return _rug(X)
+    if series.kind == "bars":
+        return _bars(X, Y)
+    if len(Y):  # a rule, at a height or at a place
+        return f"M0 {Y[0]:.1f}H{SIDE}"
+    return f"M{X[0]:.1f} 0V{SIDE}"
+
+
+def _dots(X: Array, Y: Array) -> str:
+    dots = []
+    for x, y in _finite(X, Y, MAX_DRAWN):
+        dots.append(f"M{x:.1f} {y:.1f}h.01")
+    return "".join(dots)
+
+
+def _rug(X: Array) -> str:
+    marks = []
+    for x in thinned(X.tolist(), MAX_DRAWN):
+        marks.append(f"M{x:.1f} {SIDE}v-24")
+    return "".join(marks)
+
+
+def _bars(edges: Array, tops: Array) -> str:
     bars = []
-    for left, right, top in zip(X[:-1], X[1:], Y, strict=True):
+    for left, right, top in zip(edges[:-1], edges[1:], tops, strict=True):
         if top < SIDE:
             bars.append(f"M{left:.1f} {SIDE}V{top:.1f}H{right:.1f}V{SIDE}Z")
     return "".join(bars)
 
 
 def _line(X: Array, Y: Array) -> str:
-    points = _finite(X, Y, 2 * MAX_DRAWN)
+    points = []
+    for x, y in _finite(X, Y, 2 * MAX_DRAWN):
+        points.append(f"{x:.1f} {y:.1f}")
     if not points:
         return ""
-    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return "M" + "L".join(points)
 
 
 def _finite(X: Array, Y: Array, most: int) -> list[tuple[float, float]]:
     """Return the points whose numbers are finite, at most this many."""
     places = thinned(np.flatnonzero(np.isfinite(X) & np.isfinite(Y)).tolist(), most)
-    return [(float(X[place]), float(Y[place])) for place in places]
+    points = np.column_stack([X[places], Y[places]])
+    return [*map(tuple, points.tolist())]
+
+
+def _all_readings(plot: Plot) -> list[tuple[Series, list[Reading]]]:
+    """Return the series that something can be read off, each with what that is."""
+    found = []
+    for series in plot.series:
+        readings = _readings(series, plot)
+        if readings:
+            found.append((series, readings))
+    return found
 
 
 def _readings(series: Series, plot: Plot) -> list[Reading]:
@@ -285,9 +367,8 @@ def _legend(plot: Plot) -> str:
 
 
 def _swatch(series: Series) -> str:
-    kind = "rule" if series.kind == "rug" else series.kind
-    if series.is_strong:
-        kind += " strong"
+    shown_as = {"rug": "rule"}.get(series.kind, series.kind)
+    kind = css_class(shown_as, strong=series.is_strong)
     shape = f'<g class="{kind}"><path d="{SWATCHES.get(series.kind, "M1 5H25")}"/></g>'
     colour = _coloured(series.colour, "swatch")
     return f'<svg{colour} viewBox="0 0 26 10" aria-hidden="true">{shape}</svg>'
@@ -295,21 +376,22 @@ def _swatch(series: Series) -> str:
 
 def _reader(plot: Plot, readings: list[tuple[Series, list[Reading]]]) -> str:
     """Return the slider that reads values off with the keyboard, and what it reads."""
-    most = MAX_DRAWN if plot.by_point else MAX_READ
+    most = MAX_READ
+    if plot.by_point:
+        most = MAX_DRAWN
     found = []
     for series, places in readings:
         points = []
         for x, y, text in thinned(places, most):
             points.append([round(_x(plot.x, x), 1), round(_y(plot.y, y), 1), text])
-        if points:
-            found.append(
-                {
-                    "key": series.key or series.name,
-                    "name": series.name,
-                    "colour": _css_colour(series.colour),
-                    "points": points,
-                }
-            )
+        found.append(
+            {
+                "key": series.key or series.name,
+                "name": series.name,
+                "colour": _css_colour(series.colour),
+                "points": points,
+            }
+        )
     data = {"byPoint": plot.by_point, "series": found}
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c")
     label = escape(f"Read values of {plot.title}")

@@ -11,7 +11,7 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._python_lines import test_lines
 from muhat._summary import FOUND, NEUTRAL
-from muhat._text import count, listed, number, shortened
+from muhat._text import agree, all_shortened, count, listed, number, shortened
 from muhat._wording import p_value_text, shift_text
 from muhat.figures import Pair, Plot, differences_bars, permutations_plot, witness_plot
 from muhat.figures._pair import most_dependent
@@ -74,7 +74,6 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
     first, second = _group_names(result, samples)
     if getattr(result, "names", None) == ("X", "Y"):
         result = replace(result, names=(first, second))  # so that the verdict has them too
-    differ = result.p_value <= context.level
     n, m = result.n, result.m
     columns = count(len(result.features), "column")
     where = _where_section(result, context.level, (first, second))
@@ -84,7 +83,7 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
         question=f"Do {first} and {second} come from one distribution?",
         verdict=result.verdict(context.level),
         badge=_badge(result, context.level, "The samples differ", "No difference detected"),
-        tone=FOUND if differ else NEUTRAL,
+        tone=_tone(result, context.level),
         facts=[
             _p_value(result),
             *_largest_difference(result, first, second),
@@ -114,16 +113,28 @@ def _where_section(result: TwoSampleResult, level: float, names: tuple[str, str]
         result.features, names, result.n_permutations, level, result.is_complete
     )
     witness = witness_plot(result.witness_x, result.witness_y, names)
-    sentences = [] if result.is_same else [_rows_text(result, *names)]
+    sentences = []
+    if not result.is_same:
+        sentences.append(_rows_text(result, *names))
     table = _features_table(result, *names)
     return Section("Where they differ", sentences, (), [bars, table, witness])
 
 
 def _badge(result: Result, level: float, found: str, nothing: str) -> str:
     """Return the verdict in a few words."""
-    if result.is_too_small(level):
-        return "Too few rows to tell" if result.is_complete else "Too few permutations"
-    return found if result.p_value <= level else nothing
+    if result.p_value <= level:
+        return found
+    if not result.is_too_small(level):
+        return nothing
+    if result.is_complete:
+        return "Too few rows to tell"
+    return "Too few permutations"
+
+
+def _tone(result: Result, level: float) -> str:
+    if result.p_value <= level:
+        return FOUND
+    return NEUTRAL
 
 
 def _rows_text(result: TwoSampleResult, first: str, second: str) -> str:
@@ -137,9 +148,10 @@ def _rows_text(result: TwoSampleResult, first: str, second: str) -> str:
 def independence_report(result: IndependenceResult, context: Context) -> Report:
     """Return the page of a test of independence."""
     samples = context.samples("x", "y")
-    x, y = (_side_names(context, name) for name in "xy")
-    dependent = result.p_value <= context.level
-    name = shortened(samples[0].name, 40) if len(samples) == 1 else ""
+    x, y = _side_names(context, "x"), _side_names(context, "y")
+    name = ""
+    if len(samples) == 1:
+        name = shortened(samples[0].name, 40)
     strength = (
         f"The kernel correlation is {number(result.correlation, 2)}, on a scale from 0 "
         "(independent) to 1. It is not a linear correlation: it counts dependence of every "
@@ -147,10 +159,10 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
     )
     return Report(
         kind="Test of independence",
-        question=f"{'Is' if len(x) == 1 else 'Are'} {listed(x)} independent of {listed(y)}?",
+        question=f"{agree(len(x), 'Is', 'Are')} {listed(x)} independent of {listed(y)}?",
         verdict=result.verdict(context.level),
         badge=_badge(result, context.level, "They are dependent", "No dependence detected"),
-        tone=FOUND if dependent else NEUTRAL,
+        tone=_tone(result, context.level),
         facts=[
             _p_value(result),
             Fact("kernel correlation", number(result.correlation, 2), "from 0 (independent) to 1"),
@@ -183,8 +195,9 @@ def _group_names(result: TwoSampleResult, samples: Sequence[ReportSample]) -> tu
 def _side_names(context: Context, side: str) -> list[str]:
     """Return the names of the columns of x or of y, as the settings have them."""
     given = context.settings.get(side, side)
-    names = given.split(", ") if isinstance(given, str) else [*map(str, given)]
-    return [shortened(name, 60) for name in names]
+    if isinstance(given, str):
+        given = given.split(", ")
+    return all_shortened(given, 60)
 
 
 def _pair_blocks(
@@ -217,12 +230,15 @@ def _sides(
 ) -> tuple[Columns, Columns] | None:
     """Return the columns of x and of y, of two samples or of one by their names."""
     if len(samples) == 2 and len(samples[0].rows) == len(samples[1].rows):
-        both = [(list(each.rows.T), [*each.columns]) for each in samples]
-        return both[0], both[1]
+        x_sample, y_sample = samples
+        return _all_columns(x_sample), _all_columns(y_sample)
     if len(samples) != 1:
         return None
-    sides = [_named_columns(samples[0], names) for names in (x, y)]
-    return sides[0], sides[1]
+    return _named_columns(samples[0], x), _named_columns(samples[0], y)
+
+
+def _all_columns(sample: ReportSample) -> Columns:
+    return list(sample.rows.T), list(sample.columns)
 
 
 def _joined(samples: Sequence[ReportSample]) -> list[ReportSample]:
@@ -230,40 +246,54 @@ def _joined(samples: Sequence[ReportSample]) -> list[ReportSample]:
     if len(samples) != 2 or len(samples[0].rows) != len(samples[1].rows):
         return [*samples]
     x, y = samples
-    columns = tuple(f"{each.name}: {column}" for each in samples for column in each.columns)
+    columns = []
+    for each in samples:
+        for column in each.columns:
+            columns.append(f"{each.name}: {column}")
     rows = np.concatenate([x.rows, y.rows], axis=1)
-    return [ReportSample(f"{x.name} and {y.name}", x.n, rows, columns, (*x.left_out, *y.left_out))]
+    left_out = (*x.left_out, *y.left_out)
+    return [ReportSample(f"{x.name} and {y.name}", x.n, rows, tuple(columns), left_out)]
 
 
 def _named_columns(sample: ReportSample, names: Sequence[str]) -> Columns:
     """Return some columns of a sample; a text column, which has indicators there, as text again."""
     columns, found = [], []
     for name in names:
-        own = [place for place, each in enumerate(sample.columns) if each == name]
-        prefix = f"{name} = "
-        coded = [place for place, each in enumerate(sample.columns) if each.startswith(prefix)]
-        if own:
-            columns.append(sample.rows[:, own[0]])
-        elif coded:
-            levels = np.array([sample.columns[place].removeprefix(prefix) for place in coded])
-            columns.append(levels[sample.rows[:, coded].argmax(axis=1)])
-        else:
-            continue
-        found.append(name)
+        column = _named_column(sample, name)
+        if column is not None:
+            columns.append(column)
+            found.append(name)
     return columns, found
+
+
+def _named_column(sample: ReportSample, name: str) -> Array | None:
+    """Return a column of numbers, or of text that is put together from its indicators."""
+    if name in sample.columns:
+        return sample.rows[:, sample.columns.index(name)]
+    prefix = f"{name} = "
+    places, levels = [], []
+    for place, column in enumerate(sample.columns):
+        if column.startswith(prefix):
+            places.append(place)
+            levels.append(column.removeprefix(prefix))
+    if not places:
+        return None
+    return np.array(levels)[sample.rows[:, places].argmax(axis=1)]
 
 
 def pair_block(pair: Pair, remark: str = "") -> Plot | Table:
     """Return two columns as a scatter, as boxes, or as a table of counts."""
     if pair.kind != "counts":
         return pair.figure(remark)
-    first, second = (shortened(name, 40) for name in pair.names)
+    first, second = all_shortened(pair.names, 40)
     x_levels, y_levels, counts = pair.counts()
     rows = []
     for level, line in zip(x_levels, counts.tolist(), strict=True):
         cells = [Cell(f"{n:,}", float(n)) for n in line]
         rows.append([Cell(level, is_name=True), *cells])
-    titles = [first, *(f"{second}: {each}" for each in y_levels)]
+    titles = [first]
+    for level in y_levels:
+        titles.append(f"{second}: {level}")
     return Table(f"{second} and {first}: number of rows.{remark}", titles, rows)
 
 
@@ -292,7 +322,9 @@ def _largest_difference(result: TwoSampleResult, first: str, second: str) -> lis
 
 
 def _data(context: Context, samples: Sequence[ReportSample], otherwise: str) -> Section:
-    sentences = [] if samples else [otherwise]
+    sentences = []
+    if not samples:
+        sentences.append(otherwise)
     if context.settings.get("standardize"):
         sentences.append(
             "For the test, every column was scaled to mean 0 and variance 1 over all rows."
@@ -327,7 +359,11 @@ def _sureness(result: Result, level: float, words: Mapping[str, str]) -> list[st
         permutations = count(result.n_permutations, "permutation")
         smallest = f"(the smallest value that {permutations} can give)"
         lines.append(f"{result.p_text} {smallest}: more permutations may give a smaller one.")
-    return [*lines, words["not found" if result.p_value > level else "found"]]
+    if result.p_value > level:
+        lines.append(words["not found"])
+    else:
+        lines.append(words["found"])
+    return lines
 
 
 def _together(result: TwoSampleResult) -> list[str]:
@@ -349,6 +385,13 @@ def _row_numbers(rows: Array) -> str:
     return ", ".join(f"{row + 1:,}" for row in rows[:MAX_ROWS])
 
 
+def _more(n: int) -> str:
+    """Return the note of a table of which some rows are not shown."""
+    if n == 0:
+        return ""
+    return f"And {n:,} more."
+
+
 def _null_plot(result: Result, words: Mapping[str, str]) -> Plot:
     p = result.p_text
     return permutations_plot(result.permuted, result.statistic, p, words["how"], words["axis"])
@@ -367,8 +410,7 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
         )
     titles = ["column", shift_title(first, second), "energy distance, % of its maximum"]
     titles.append("p, corrected for all columns")
-    more = len(result.features) - len(rows)
-    note = f"And {more:,} more." if more else ""
+    note = _more(len(result.features) - len(rows))
     return Table("Every column on its own", titles, rows, note=note)
 
 
@@ -386,7 +428,6 @@ def _statistics(result: Result, words: Mapping[str, str]) -> Section:
         "p-values are for each statistic on its own; the p-value of the finding is corrected "
         "for trying all of them."
     ]
-    more = len(result.tests) - len(tests)
-    note = f"And {more:,} more." if more else ""
+    note = _more(len(result.tests) - len(tests))
     title = "Statistics, the most significant first"
     return Section(title, sentences, (), [Table(title, titles, rows, marked=0, note=note)])

@@ -21,7 +21,7 @@ import numpy as np
 from muhat._arrays import Array, quotient, rounding, without_rounding
 from muhat._validation import check_semidefinite
 from muhat.errors import MuhatError
-from muhat.filters import Filter, TruncatedSVD
+from muhat.filters import Filter, Shrinker, TruncatedSVD
 from muhat.gram import BlockProblem
 from muhat.gram._in_memory import InMemoryProblem
 from muhat.selection._base import Candidates, Choice, Scores, check_shrinkage
@@ -493,10 +493,21 @@ class Leading:
             return grid
         return grid[1:]
 
-    def kept(self, grid: Array) -> Array:
-        """Return 1 where a threshold keeps a component, else 0: shape (parameters, components)."""
+    def kept(self, filter: Shrinker, grid: Array) -> Array:
+        """Return 1 where a filter keeps a component, else 0: shape (parameters, components).
+
+        The components behind these pairs are dropped, which is right only for a filter that keeps
+        what is above its parameter and drops the rest. Any other raises MuhatError.
+        """
         gamma = self.pairs.gamma
-        return ((gamma >= grid[:, None]) & (gamma > 0)).astype(np.float64)
+        kept = ((gamma >= grid[:, None]) & (gamma > 0)).astype(np.float64)
+        if isinstance(filter, Filter):
+            own = np.where(gamma > 0, filter.path(gamma, grid), 0.0)
+            if not np.array_equal(own, kept):
+                needed = "needs = Access.LEADING is for filters that are 1 from λ on and 0 below"
+                advice = "leave `needs` out of the class: all eigenpairs are used then"
+                raise MuhatError(type(filter).__name__, needed, "other values of s", advice)
+        return kept
 
     def strengths(self, kept: Array) -> Array:
         """Return ‖μ̂ − μ_λ‖/‖μ̂ − f*‖: what is not kept, of all there is."""

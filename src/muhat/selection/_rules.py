@@ -87,7 +87,7 @@ class GCV(Scored):
         else:
             candidates = Candidates(filter, checked_grid(self, filter, self.grid))
             leading = Leading.down_to(problem, float(candidates.grid.min()))
-        kept = leading.kept(candidates.grid)
+        kept = leading.kept(filter, candidates.grid)
         residual = (1 - kept) @ leading.projected**2 + leading.behind
         gains = -gcv_scores(residual, 1 - kept.sum(axis=-1) / problem.n, problem.n)
         choice = self.largest(problem, candidates, gains, leading.strengths(kept), 0.0)
@@ -249,7 +249,7 @@ class ParameterRule(Rule):
             )
         if filter.needs == Access.LEADING:
             leading = Leading.down_to(cast(BlockProblem, problem), float(candidates.grid[0]))
-            kept = leading.kept(candidates.grid)
+            kept = leading.kept(filter, candidates.grid)
             return leading.with_solution(
                 only_choice(self, candidates, leading.strengths(kept)), kept[0]
             )

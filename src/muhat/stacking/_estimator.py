@@ -261,7 +261,7 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         gain = gain_text(100 * self.gain_, 100 * self.gain_error_)
         sentence = (
             f"Stacked mean of {self.n_samples_seen_:,} rows: estimated gain over the plain average "
-            f"{gain} % of its risk, on held-out rows."
+            f"{gain} % of its error, on held-out rows."
         )
         rows = []
         for place in np.argsort(-self.candidate_weights_, kind="stable"):
