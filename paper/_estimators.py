@@ -29,7 +29,7 @@ SMOOTH = ("kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-metho
 LEFT_OUT = ("tsvd", "componentwise")
 """Those whose exact leave-one-out score takes n decompositions."""
 
-LEFT_OUT_UP_TO = 50
+MAX_ROWS_LEFT_OUT = 50
 """The sample size up to which they are scored so."""
 
 NAMES = {
@@ -103,10 +103,10 @@ def losses_by_rule(exact: ExactLosses, kappa2: float = KAPPA2) -> list[Estimator
 
     Truncated SVD is chosen by the number of components, which is the same as a threshold between a
     sample's own eigenvalues. "auto" has the largest leave-one-out gain of those in ``BY_LOO`` and,
-    up to ``LEFT_OUT_UP_TO`` points, in ``LEFT_OUT``; "default" is what ``KernelMean()`` makes of
+    up to ``MAX_ROWS_LEFT_OUT`` points, in ``LEFT_OUT``; "default" is what ``KernelMean()`` makes of
     the same Gram matrix.
     """
-    ours = LEFT_OUT if exact.problem.n <= LEFT_OUT_UP_TO else ()
+    ours = LEFT_OUT if exact.problem.n <= MAX_ROWS_LEFT_OUT else ()
     chosen, auto = _by_leave_one_out(exact, (*BY_LOO, *ours), kappa2)
     truncated = exact.of_choice(GCV().choose(exact.problem, LeadingComponents()))
     return [

@@ -16,13 +16,13 @@ from paper._statistics import improvement, mean_of
 SAMPLINGS = ("redrawn", "once")
 """Whether the mixture is drawn anew for each sample, or once for all."""
 
-BLOCK = 200
+SAMPLES_PER_TASK = 200
 """Samples in a task: some seconds, and enough that what they share costs little."""
 
-PILOT = 10**6
+PILOT_OFFSET = 10**6
 """Added to a sample's index for one that only its bandwidth is taken from."""
 
-KERNEL_VALUES = 2 * 10**7
+MAX_KERNEL_VALUES = 2 * 10**7
 """In the Gram matrices of a task, at most: 160 MB."""
 
 
@@ -31,7 +31,7 @@ def blocks(settings: Settings, cases: Iterable[Task]) -> list[Task]:
     tasks: list[Task] = []
     for case in cases:
         n = int(case.get("n") or settings["n"])
-        size = min(settings["block"], max(1, KERNEL_VALUES // n**2))
+        size = min(settings["block"], max(1, MAX_KERNEL_VALUES // n**2))
         tasks += in_blocks(case, settings["m"], size)
     return tasks
 

@@ -25,7 +25,7 @@ from paper._checkpoints import FinishedTask
 from paper._experiment import Experiment, Settings, Task
 from paper._provenance import source_digest
 
-ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1")
+ONE_CORE_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1")
 """The environment of a worker: muhat and joblib then use one core."""
 
 
@@ -105,7 +105,7 @@ def in_processes(
 def _start_worker(alive: Connection) -> None:
     """Set up a worker: one core, no Ctrl-C, and an end with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ.update(ONE_CORE)
+    os.environ.update(ONE_CORE_ENVIRONMENT)
     threading.Thread(target=_end_with_parent, args=(alive,), daemon=True).start()
 
 

@@ -40,7 +40,7 @@ STYLES = {
 }
 """Tests in the order of legends."""
 
-CASE = ("problem", "alternative", "n", "smooth", "test")
+CASE_COLUMNS = ("problem", "alternative", "n", "smooth", "test")
 """The columns that say what a power is of."""
 
 
@@ -165,11 +165,11 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     found = []
     for problem, name in settings["cells"]:
         cell = where(rows, problem=problem, alternative=name)
-        for key, some in grouped(cell, *CASE).items():
+        for key, some in grouped(cell, *CASE_COLUMNS).items():
             draws = int(column(some, "draws").sum())
             power = float(column(some, "rejected").sum()) / draws
             error = float(np.sqrt(power * (1 - power) / draws))
-            case = dict(zip(CASE, key, strict=True))
+            case = dict(zip(CASE_COLUMNS, key, strict=True))
             found.append({**case, "draws": draws, "power": power, "error": error})
     return found
 

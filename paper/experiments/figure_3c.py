@@ -9,7 +9,7 @@ from muhat.datasets import SyntheticFamily
 from paper._claims import (
     FAILS,
     HOLDS,
-    NEXT_TO_NOTHING,
+    NEGLIGIBLE_PERCENT,
     Claim,
     in_one_cell,
     verdict_for,
@@ -28,7 +28,7 @@ from paper._figures import (
     lines,
 )
 from paper._samples import (
-    BLOCK,
+    SAMPLES_PER_TASK,
     SAMPLINGS,
     blocks,
     case_of,
@@ -49,7 +49,7 @@ FILTERS = ("f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
 SHRINKING = ("s-kmse", *FILTERS)
 """All estimators of the paper but KME."""
 
-TYPICAL = 20
+MAIN_DIMENSION = 20
 """The dimension of the paper's other figures."""
 
 DIMENSIONS = [1, 2, 5, 10, 20, 50, 100]
@@ -65,7 +65,7 @@ def settings(quick: bool) -> Settings:
     return {
         "seed": 2014,
         "m": 10 if quick else 1000,
-        "block": BLOCK,
+        "block": SAMPLES_PER_TASK,
         "n": 20 if quick else 50,
         "dimensions": dimensions,
         "samplings": list(SAMPLINGS),
@@ -119,7 +119,7 @@ def claims(results: Results) -> list[Claim]:
 
 def typical_dimension(results: Results) -> int:
     """Return the dimension of the paper's other figures, or the nearest to it that there is."""
-    return int(min(results.settings["dimensions"], key=lambda d: abs(d - TYPICAL)))
+    return int(min(results.settings["dimensions"], key=lambda d: abs(d - MAIN_DIMENSION)))
 
 
 def _growth(rows: list[Row], sampling: str, low: int, high: int) -> Claim:
@@ -156,9 +156,9 @@ def _truncation(rows: list[Row], sampling: str) -> Claim:
         f"{mine['d']})."
     )
     number = in_one_cell([with_interval(mine), f"the least of the others {with_interval(other)}"])
-    if mine["improvement"] >= other["improvement"] or mine["improvement"] < -NEXT_TO_NOTHING:
+    if mine["improvement"] >= other["improvement"] or mine["improvement"] < -NEGLIGIBLE_PERCENT:
         return Claim("Figure 3c", says, number, FAILS)
-    gained = mine["improvement_low"] > 0 and mine["improvement"] > NEXT_TO_NOTHING
+    gained = mine["improvement_low"] > 0 and mine["improvement"] > NEGLIGIBLE_PERCENT
     return Claim(
         "Figure 3c", says, number, HOLDS if gained else "it gains least, but next to nothing"
     )

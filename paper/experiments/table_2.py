@@ -47,13 +47,13 @@ from paper._tables import column, distinct, markdown, one, where
 CONVERGED = 10**4
 """A number of steps that no fit reaches."""
 
-STOP = 1e-10
+MIN_DECREASE = 1e-10
 """The share of ‖μ‖² by which a step must lower the objective, or the solver stops."""
 
 START, LIKELIHOOD = "k-means", "maximum likelihood"
 """The baselines: the start itself, and scikit-learn's maximum-likelihood mixture."""
 
-LEAST_VARIANCE = MatchedMixture().min_variance
+MIN_VARIANCE = MatchedMixture().min_variance
 """Of a component, here with features of variance one."""
 
 SHRINKING = PAPER[1:]
@@ -71,7 +71,7 @@ PRINTED = {
 }
 """What the paper printed: a row for each data set, in the order of ``PAPER``."""
 
-EXTRA = {
+OUR_ESTIMATORS = {
     ("auto", "loo"): "largest leave-one-out gain",
     ("tsvd", "kfold"): "truncated SVD by 5-fold",
     (START, "baseline"): "K-means, the start",
@@ -82,10 +82,10 @@ EXTRA = {
 
 SIGNIFICANT = 0.05
 
-SAME = 5e-5
+PRINTED_TOL = 5e-5
 """Cells that differ by less are the same in the four decimals of the paper."""
 
-EARLY = "holds only for solvers stopped early"
+HOLDS_IF_STOPPED_EARLY = "holds only for solvers stopped early"
 
 STEPS = 40
 """The steps of the solver after which the figure shows the differences."""
@@ -170,7 +170,7 @@ def _kept(problem: DenseProblem, choice: Choice) -> float:
 
 def matched(embedding: Embedding, start: Mixture, steps: int) -> MatchedMixture:
     """Return the mixture after so many steps of the solver."""
-    mixture = MatchedMixture(len(start.weights), early_stopping=STOP, max_iter=steps)
+    mixture = MatchedMixture(len(start.weights), early_stopping=MIN_DECREASE, max_iter=steps)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is stopped on purpose
         return mixture.fit_embedding(embedding, start)
@@ -179,7 +179,7 @@ def matched(embedding: Embedding, start: Mixture, steps: int) -> MatchedMixture:
 def _mean_log_density(mixture: Mixture, X: Array) -> float:
     """Return the mean of log Σ_j π_j N(x; θ_j, σ_j² I)."""
     parts = [
-        np.log(weight) + multivariate_normal(mean, max(covariance[0, 0], LEAST_VARIANCE)).logpdf(X)
+        np.log(weight) + multivariate_normal(mean, max(covariance[0, 0], MIN_VARIANCE)).logpdf(X)
         for weight, mean, covariance in zip(
             mixture.weights, mixture.means, mixture.covariances, strict=True
         )
@@ -198,8 +198,8 @@ def _by_likelihood(X: Array, start: Mixture) -> Any:
         covariance_type="spherical",
         weights_init=start.weights,
         means_init=start.means,
-        precisions_init=1 / np.maximum(start.covariances[:, 0, 0], LEAST_VARIANCE),
-        reg_covar=LEAST_VARIANCE,
+        precisions_init=1 / np.maximum(start.covariances[:, 0, 0], MIN_VARIANCE),
+        reg_covar=MIN_VARIANCE,
         max_iter=1000,
     ).fit(X)
 
@@ -312,12 +312,12 @@ def shrunk_cells(results: Results, steps: int) -> list[Row]:
 
 def below(cells: Sequence[Row]) -> list[Row]:
     """Return the cells below KME, in the paper's decimals."""
-    return [row for row in cells if row["difference"] < -SAME]
+    return [row for row in cells if row["difference"] < -PRINTED_TOL]
 
 
 def above(cells: Sequence[Row]) -> list[Row]:
     """Return the cells above KME, in the paper's decimals."""
-    return [row for row in cells if row["difference"] > SAME]
+    return [row for row in cells if row["difference"] > PRINTED_TOL]
 
 
 def significant(cells: Sequence[Row]) -> list[Row]:
@@ -403,7 +403,11 @@ def _tendency(results: Results, rows: list[Row]) -> str:
     """Return the verdict on shrinkage: also whether it lasts when the solver runs on."""
     if not _tend_below(rows):
         return FAILS
-    return HOLDS if _tend_below(shrunk_cells(results, max(results.settings["steps"]))) else EARLY
+    return (
+        HOLDS
+        if _tend_below(shrunk_cells(results, max(results.settings["steps"])))
+        else HOLDS_IF_STOPPED_EARLY
+    )
 
 
 def _tend_below(rows: list[Row]) -> bool:
@@ -443,7 +447,9 @@ def _marked(row: Row) -> str:
 
 def _extra(results: Results, steps: int) -> str:
     there = [
-        pair for pair in EXTRA if where(results.rows, estimator=pair[0], rule=pair[1], steps=steps)
+        pair
+        for pair in OUR_ESTIMATORS
+        if where(results.rows, estimator=pair[0], rule=pair[1], steps=steps)
     ]
     lines = []
     for name in results.settings["datasets"]:
@@ -452,7 +458,7 @@ def _extra(results: Results, steps: int) -> str:
             row = one_cell(results, name, estimator, steps, rule)
             cells.append(with_interval(row, "difference", unit="", digits=3))
         lines.append([name, *cells])
-    titles = ["difference from KME", *map(EXTRA.__getitem__, there)]
+    titles = ["difference from KME", *map(OUR_ESTIMATORS.__getitem__, there)]
     return _spaced(markdown(titles, lines))
 
 

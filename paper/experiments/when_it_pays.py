@@ -29,8 +29,8 @@ from paper._figures import (
     style_of,
 )
 from paper._samples import (
-    BLOCK,
-    PILOT,
+    PILOT_OFFSET,
+    SAMPLES_PER_TASK,
     blocks,
     exact_losses,
     gaussian_kernels,
@@ -54,7 +54,7 @@ KERNEL_NAMES = {
 }
 """What the kernels are called, in the order of the figure."""
 
-PLACES = {"bandwidth": "factor", "size": "n", "theorem-1": "rho"}
+HORIZONTAL = {"bandwidth": "factor", "size": "n", "theorem-1": "rho"}
 """What each panel of the figure's first row has on its horizontal axis."""
 
 
@@ -66,7 +66,7 @@ def settings(quick: bool) -> Settings:
     return {
         "seed": 2014,
         "m": 10 if quick else 1000,
-        "block": BLOCK,
+        "block": SAMPLES_PER_TASK,
         "n": 20 if quick else 50,
         "d": 20,
         "factors": factors,
@@ -126,7 +126,7 @@ def _pilot_bandwidths(settings: Settings, draws: Sequence[Draw], places: Iterabl
     """Return each distribution's median bandwidth, from a sample of its own."""
     bandwidths = []
     for draw, place in zip(draws, places, strict=True):
-        rng = np.random.default_rng([settings["seed"], PILOT + place])
+        rng = np.random.default_rng([settings["seed"], PILOT_OFFSET + place])
         bandwidths.append(median_bandwidth(draw.distribution.sample(settings["pilot"], rng)))
     return np.array(bandwidths)
 
@@ -232,8 +232,8 @@ def figure(results: Results) -> Any:
     by_kernel = where(shown, panel="kernel")
     drawn = blank(6.6 if by_kernel else 4.4)
     upper, lower = drawn.subfigures(2, 1, height_ratios=[1, 0.8]) if by_kernel else (drawn, None)
-    axes = list(upper.subplots(1, len(PLACES), sharey=True))
-    for ax, (panel, column) in zip(axes, PLACES.items(), strict=True):
+    axes = list(upper.subplots(1, len(HORIZONTAL), sharey=True))
+    for ax, (panel, column) in zip(axes, HORIZONTAL.items(), strict=True):
         improvements(
             ax, lines(where(shown, panel=panel), column, "improvement"), named=ax is axes[-1]
         )

@@ -44,6 +44,9 @@ _PUBLIC = {
 """The public names of each module, in the order in which data flows. `make docs` writes
 ``__init__.pyi`` from it, which type checkers read."""
 
+_PROVIDERS = {"page": "report.to_html"}
+"""Who does what a lower module asks for by its role: a result asks for its page."""
+
 _MODULE_OF = {}
 for _module, _names in _PUBLIC.items():
     for _name in _names.split():
@@ -61,6 +64,14 @@ def __getattr__(name: str) -> "Any":
     if name in _modules():
         return import_module(f"muhat.{name}")
     raise AttributeError(f"module 'muhat' has no attribute {name!r}")
+
+
+def _provider(role: str) -> "Any":
+    """Import the function that fills a role of ``_PROVIDERS``."""
+    from importlib import import_module
+
+    module, function = _PROVIDERS[role].split(".")
+    return getattr(import_module(f"muhat.{module}"), function)
 
 
 def __dir__() -> list[str]:
