@@ -22,7 +22,7 @@ NORMAL_QUANTILE = 1.96
 WEIGHTS_SHARE = 1.5
 """How often the effect of choosing the weights counts in the error, from simulated groups."""
 
-FEWER_ROWS_SHARE = 0.5
+FEWER_ROWS_SHARE = 0.75
 """The share of the correction for rows left out that counts in the error: it is a formula's."""
 
 

@@ -19,6 +19,12 @@ RIDGE = 0.02
 MIN_RIDGE = 1e-12
 """The same as a share of the inner products, where that risk is nothing but rounding."""
 
+MIN_GAIN = 0.02
+"""The gain up to which groups keep their plain means, as a share of these means' risk.
+
+A candidate that gains next to nothing in the RKHS is still biased, and bias shows in the values of
+the means and in their distances. A gain g is damped to about g − MIN_GAIN²/g."""
+
 MAX_GROUPS_DOUBLE = 1000
 """Groups up to which what chooses the weights is computed in float64; the estimates always are."""
 
@@ -156,7 +162,8 @@ class LeftOutMoments:
 def best_weights(B: Array, a: Array, centre: Array) -> Array:
     """Return w ≥ 0 that minimises wᵀBw − 2aᵀw + .02 R ‖w − centre‖², R = B_00 − a_0.
 
-    Then w is scaled to sum one, so that the estimates have mass one; it is nearly one before.
+    Then w is scaled to sum one, so that the estimates have mass one; it is nearly one before. Of
+    the step from the plain means, 1 − MIN_GAIN R/g is taken, g its gain; none if g is below that.
 
     Where nothing was left out, as with groups of one row each, these are the plain means' weights.
     """
@@ -168,7 +175,14 @@ def best_weights(B: Array, a: Array, centre: Array) -> Array:
     L = np.linalg.cholesky(B + ridge * np.eye(len(a)))
     aim = solve_triangular(L, a + ridge * centre, lower=True)
     w = nnls(L.T, aim)[0]
-    return w / w.sum() if w.any() else plain
+    if not w.any():
+        return plain
+    step = w / w.sum() - plain
+    gain = 2 * step @ (a - B[PLAIN]) - step @ B @ step
+    least = max(MIN_GAIN * risk, 0.0)
+    if not gain > least:
+        return plain
+    return plain + (1 - least / gain) * step
 
 
 def alike(sizes: Array) -> tuple[Array, Array]:
