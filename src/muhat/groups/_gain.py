@@ -143,7 +143,7 @@ def estimated_gain(
     T = int(is_tested.sum())
     if T < MIN_GROUPS_FOR_GAIN or not seen.measured.risks.sum() > 0:
         return None
-    n = vectors.n * is_tested
+    n = vectors.n * is_tested * moments.multiplicities
     all_rows = RiskShare(
         n * (2 * (1 - limited.own_weights) * vectors.noise - limited.squared_steps),
         n * vectors.noise,
