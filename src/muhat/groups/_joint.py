@@ -99,7 +99,7 @@ class JointMeans:
     def from_cells(cls, cells: Cells, kappa: float) -> JointMeans:
         """Estimate the means from sums over (group, fold)."""
         vectors = cells.vectors()
-        moments = LeftOutMoments.from_folds(cells.held_out_folds(), cells.mass.shape)
+        moments = LeftOutMoments.from_folds(cells.held_out_folds(), vectors, cells.mass.shape[1])
         by_group = moments.weights(vectors.n, vectors.n)
         limited = limited_means(vectors, by_group, kappa)
         gain = estimated_gain(limited, vectors, moments, by_group, kappa)
@@ -124,7 +124,7 @@ class JointMeans:
         """Return W, the weights of the estimates on the plain means, of shape (T, T)."""
         candidates = Candidates(self.vectors)
         W = np.empty((len(self.vectors), len(self.vectors)))
-        for rows in candidates.blocks():
+        for rows in candidates.blocks(np.arange(len(W))):
             by_group = self.candidate_weights[rows]
             W[rows] = np.einsum("tm,mtu->tu", by_group, candidates.weights(rows))
         W *= self.factors[:, None]
@@ -153,7 +153,7 @@ class JointMeans:
         Z[-1] = vector
         joined = GroupVectors(Z, np.append(fitted.n, n), np.append(fitted.own, own))
         nearest = np.abs(np.log(fitted.n / n)).argmin()
-        last = slice(len(fitted), len(fitted) + 1)
+        last = np.array([len(fitted)])
         means = Candidates(joined).at(last).means[:, 0]
         step = by_group[nearest] @ means - vector
         squared_length = np.atleast_1d(step @ step)
@@ -176,7 +176,7 @@ def limited_means(vectors: GroupVectors, by_group: Array, kappa: float) -> Limit
     candidates = Candidates(vectors)
     steps = np.empty_like(vectors.Z)
     own_weights = np.empty(len(vectors))
-    for rows in candidates.blocks():
+    for rows in candidates.blocks(np.arange(len(vectors))):
         found = candidates.at(rows)
         steps[rows] = np.einsum("tm,mtr->tr", by_group[rows], found.means)
         own_weights[rows] = np.einsum("tm,mt->t", by_group[rows], found.own_weights)
