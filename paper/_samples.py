@@ -9,7 +9,7 @@ from muhat.datasets import Draw
 from muhat.kernels import Gaussian, Kernel
 from muhat.theory import ExactLosses
 from paper._arrays import Array
-from paper._estimators import EstimatorLosses, stacked_embeddings
+from paper._estimators import EstimatorLosses
 from paper._experiment import Row, Settings, Task, in_blocks, rows_of_tasks
 from paper._statistics import improvement, mean_of
 
@@ -58,13 +58,6 @@ def exact_losses(draws: Iterable[Draw], kernels: Iterable[Kernel] | None = None)
     return ExactLosses.from_samples(
         [draw.X for draw in draws], [draw.distribution for draw in draws], kernels
     )
-
-
-def stacked_losses(task: Task, draws: Sequence[Draw], kernels: Sequence[Kernel]) -> EstimatorLosses:
-    """Return the exact losses of the stacked mean on the samples of a task."""
-    means = stacked_embeddings([draw.X for draw in draws], kernels, indices(task))
-    losses = [draw.distribution.squared_distance(mu) for draw, mu in zip(draws, means, strict=True)]
-    return EstimatorLosses("stacked", "loo", np.array(losses))
 
 
 def loss_rows(found: Iterable[EstimatorLosses], **case: Any) -> list[Row]:

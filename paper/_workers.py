@@ -17,7 +17,7 @@ from functools import cache
 from multiprocessing import Pipe, get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_any
-from time import perf_counter
+from time import process_time
 
 from threadpoolctl import threadpool_limits
 
@@ -54,13 +54,13 @@ class TaskCall:
         if own_source() != self.source:
             reason = "this worker has other source code than the run was started with"
             raise TaskError(f"{self}: {reason}; start the run again.")
-        start = perf_counter()
+        start = process_time()
         try:
             with threadpool_limits(limits=1):
                 rows = self.experiment.run(self.settings, self.task)
         except Exception as problem:
             raise TaskError(f"{self}: {type(problem).__name__}: {problem}") from problem
-        return FinishedTask(rows, perf_counter() - start)
+        return FinishedTask(rows, process_time() - start)
 
 
 @cache

@@ -2,7 +2,6 @@
 
 import itertools
 import re
-from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from PIL import Image
 
 from catalogue import SAMPLES, SEED
 from figure_parts import texts_of
@@ -428,14 +426,6 @@ def test_of_many_columns_the_pair_with_the_largest_distance_correlation_is_shown
         PairDisplay.from_samples(x, y[1:])
     with pytest.raises(ValueError, match="a name for each of the 4 columns of x is needed, got 2"):
         PairDisplay.from_samples(x, y, (["a", "b"], "y"))
-
-
-def test_the_picture_in_the_readme_shows_every_filter_of_the_command():
-    description = Image.open(Path(__file__).parents[1] / "docs" / "tour" / "tour.png").text[
-        "Description"
-    ]
-    shown = {label.split(" (")[0].split(",")[0] for label in description.split("; ")}
-    assert set(FILTERS) <= shown
 
 
 @pytest.mark.parametrize(

@@ -403,7 +403,7 @@ def test_results_are_read_with_all_that_they_came_from(finished):
     assert set(read.provenance["versions"]) == {"muhat", "python", "numpy", "scipy", "scikit-learn"}
     assert read.provenance["versions"]["muhat"] == muhat.__version__
     assert read.provenance["cores"] == joblib.cpu_count()
-    assert read.provenance["seconds"] >= 6 * 0.0125
+    assert read.provenance["seconds"] > 0  # of the processor: these tasks mostly sleep
     assert {"name", "title", "source", "commit", "platform", "sha256"} < set(read.provenance)
 
 

@@ -212,7 +212,7 @@ def settings(quick: bool) -> Settings:
         "seed": 2014,
         "m": 4 if quick else 300,
         "rows_per_cell": 20_000,
-        "shares": SHARES,
+        "shares": list(SHARES),
         "cells": cells,
     }
 

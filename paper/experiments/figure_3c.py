@@ -11,7 +11,6 @@ from paper._claims import (
     HOLDS,
     NEGLIGIBLE_PERCENT,
     Claim,
-    Finding,
     in_one_cell,
     verdict_for,
     with_interval,
@@ -34,13 +33,11 @@ from paper._samples import (
     blocks,
     case_of,
     exact_losses,
-    gaussian_kernels,
     indices,
     joined,
     loss_rows,
     losses_by_case,
     risk_table,
-    stacked_losses,
 )
 from paper._statistics import improvement
 from paper._style import logarithmic
@@ -90,9 +87,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
     seed = 1000 * settings["seed"] + task["d"]  # samples of its own for each dimension
     family = SyntheticFamily(task["d"], redraw=task["sampling"] == "redrawn")
     draws = list(family.draw(indices(task), settings["n"], seed))
-    kernels = gaussian_kernels(draws)
-    found = losses_by_rule(exact_losses(draws, kernels))
-    found.append(stacked_losses(task, draws, kernels))
+    found = losses_by_rule(exact_losses(draws))
     return loss_rows(found, sampling=task["sampling"], d=task["d"])
 
 
@@ -119,14 +114,6 @@ def claims(results: Results) -> list[Claim]:
             _against_simple(where(rows, d=typical), sampling),
             _truncation(where(rows, d=typical), sampling),
         ]
-    return found
-
-
-def findings(results: Results) -> list[Finding]:
-    """Return what the stacked mean gains by dimension."""
-    found = []
-    for sampling in results.settings["samplings"]:
-        found += _stacked(where(results.rows, sampling=sampling), sampling)
     return found
 
 
@@ -174,31 +161,6 @@ def _truncation(rows: list[Row], sampling: str) -> Claim:
     gained = mine["improvement_low"] > 0 and mine["improvement"] > NEGLIGIBLE_PERCENT
     return Claim(
         "Figure 3c", says, number, HOLDS if gained else "it gains least, but next to nothing"
-    )
-
-
-def _stacked(rows: list[Row], sampling: str) -> list[Finding]:
-    """Return the stacked mean beside the best filter of each dimension in hindsight."""
-    mine = where(rows, estimator="stacked")
-    if not mine:
-        return []
-    best = {row["d"]: _best_of_paper(where(rows, d=row["d"])) for row in mine}
-    number = in_one_cell(f"d = {row['d']}: {_against(row, best[row['d']])}" for row in mine)
-    what = (
-        "Improvement of the stacked mean over KME, against the best estimator of the paper there, "
-        "in hindsight"
-    )
-    return [Finding(f"{what} (mixture {sampling}).", number)]
-
-
-def _best_of_paper(rows: list[Row]) -> Row:
-    """Return the estimator of the paper, with its own rule, that gained most."""
-    return max(where(rows, rule="paper"), key=lambda row: row["improvement"])
-
-
-def _against(mine: Row, best: Row) -> str:
-    return (
-        f"{with_interval(mine)} against {with_interval(best)} ({display_name(best['estimator'])})"
     )
 
 
@@ -285,7 +247,6 @@ EXPERIMENT = Experiment(
     run=run,
     table=table,
     claims=claims,
-    findings=findings,
     details=details,
     figure=figure,
 )

@@ -6,7 +6,7 @@ numbers of steps, the same for all estimators.
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -19,7 +19,6 @@ from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Mixture
 from muhat.selection import GCV, Choice, KFold, LeaveOneOut
-from muhat.stacking import MixedEmbedding
 from paper._arrays import Array
 from paper._claims import FAILS, HOLDS, Claim, Finding, decimal, with_interval
 from paper._estimators import (
@@ -28,7 +27,6 @@ from paper._estimators import (
     PAPER,
     display_name,
     filter_named,
-    stacked_embeddings,
 )
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import (
@@ -51,9 +49,6 @@ CONVERGED = 10**4
 
 MIN_DECREASE = 1e-10
 """The share of ‖μ‖² by which a step must lower the objective, or the solver stops."""
-
-DRAWS_PER_ROW = 10
-"""Points that are drawn from the Gaussians of the stacked mean, for each row."""
 
 START, LIKELIHOOD = "k-means", "maximum likelihood"
 """The baselines: the start itself, and scikit-learn's maximum-likelihood mixture."""
@@ -78,7 +73,6 @@ PRINTED = {
 
 OUR_ESTIMATORS = {
     ("auto", "loo"): "largest leave-one-out gain",
-    ("stacked", "loo"): "stacked mean, its Gaussians as points",
     ("tsvd", "kfold"): "truncated SVD by 5-fold",
     (START, "baseline"): "K-means, the start",
     (LIKELIHOOD, "baseline"): "maximum likelihood (EM)",
@@ -139,18 +133,13 @@ def run(settings: Settings, task: Task) -> list[Row]:
         train, settings["components"], settings["starts"], random_state=task["repetition"]
     )
     kernel = Gaussian().resolve(train)
-    embeddings: list[tuple[str, str, Embedding, float | None]] = []
     problem = DenseProblem(DenseGram.from_sample(kernel, train))
-    for estimator, rule, weights, kept in estimates(problem):
-        embeddings.append((estimator, rule, Embedding(kernel, train, weights), kept))
-    (stacked,) = stacked_embeddings([train], [kernel], [task["repetition"]])
-    points = on_points(stacked, DRAWS_PER_ROW * len(train), place)
-    embeddings.append(("stacked", "loo", points, None))
     rows = []
-    for estimator, rule, embedding, share in embeddings:
+    for estimator, rule, weights, kept in estimates(problem):
+        embedding = Embedding(kernel, train, weights)
         for steps in settings["steps"]:
             score = matched(embedding, start, steps).score(test)
-            rows.append(_row(task, estimator, rule, steps, score, share))
+            rows.append(_row(task, estimator, rule, steps, score, kept))
     baselines = {
         START: _mean_log_density(start, test),
         LIKELIHOOD: _by_likelihood(train, start).score(test),
@@ -172,16 +161,6 @@ def estimates(problem: DenseProblem) -> list[tuple[str, str, Array, float]]:
     return [
         (name, how, choice.weights(problem), _kept(problem, choice)) for name, how, choice in chosen
     ]
-
-
-def on_points(estimate: Any, draws: int, place: list[int]) -> Embedding:
-    """Return an estimate with points drawn from its Gaussians in their place."""
-    if not isinstance(estimate, MixedEmbedding):
-        return cast(Embedding, estimate)
-    mass, gaussians = float(estimate.masses.sum()), estimate.gaussians
-    mixture = Mixture(estimate.masses / mass, gaussians.means, gaussians.covariances)
-    points = mixture.sample(draws, np.random.default_rng(place))
-    return estimate.atoms + Embedding(estimate.kernel, points, np.full(draws, mass / draws))
 
 
 def _kept(problem: DenseProblem, choice: Choice) -> float:

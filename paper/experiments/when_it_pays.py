@@ -39,7 +39,6 @@ from paper._samples import (
     loss_rows,
     median_bandwidth,
     risk_table,
-    stacked_losses,
 )
 from paper._style import logarithmic, smooth, without_frame, zero_is_kme
 from paper._tables import distinct, one, where
@@ -97,9 +96,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
         exact = exact_losses(draws, [Gaussian(float(bandwidth)) for bandwidth in bandwidths])
         rows = loss_rows([*losses_by_rule(exact), *_losses_by_rate(settings, exact)], **case)
         return [{**row, "rho": exact.squared_norms.tolist()} for row in rows]
-    kernels = _kernels(task, draws)
-    found = _losses_under(kernels, draws)
-    return loss_rows([*found, stacked_losses(task, draws, kernels)], **case)
+    return loss_rows(_losses_under(_kernels(task, draws), draws), **case)
 
 
 def _kernels(task: Task, draws: Sequence[Draw]) -> list[Kernel]:
@@ -200,41 +197,7 @@ def findings(results: Results) -> list[Finding]:
     rows = where(results.rows, panel="size", estimator="f-kmse", rule="paper")
     number = in_one_cell(f"{with_interval(row)} at n = {row['n']}" for row in rows)
     found.append(Finding("Improvement of F-KMSE over KME by sample size.", number))
-    return found + _stacked(results)
-
-
-def _stacked(results: Results) -> list[Finding]:
-    """Return the stacked mean beside the best estimator of the paper, in hindsight."""
-    found = []
-    for panel, key, unit in (
-        ("bandwidth", "factor", "× "),
-        ("size", "n", "n = "),
-        ("kernel", "kernel", ""),
-    ):
-        lines = []
-        for row in where(results.rows, panel=panel, estimator="stacked"):
-            place = unit + str(KERNEL_NAMES.get(row[key], row[key]))
-            lines.append(_against(place, row, _best_of_paper(results, panel, key, row[key])))
-        if lines:
-            what = (
-                "Improvement of the stacked mean over KME, against the best estimator of the paper "
-                "in hindsight"
-            )
-            found.append(Finding(f"{what}, by {panel}.", in_one_cell(lines)))
     return found
-
-
-def _against(place: str, mine: Row, best: Row) -> str:
-    return (
-        f"{place}: {with_interval(mine)} against {with_interval(best)} "
-        f"({display_name(best['estimator'])})"
-    )
-
-
-def _best_of_paper(results: Results, panel: str, key: str, value: object) -> Row:
-    """Return the estimator of the paper, with its own rule, that gained most at a place."""
-    rows = where(results.rows, panel=panel, rule="paper", **{key: value})
-    return max(rows, key=lambda row: row["improvement"])
 
 
 def _claims_of_theorem_1(results: Results) -> list[Claim]:
