@@ -62,7 +62,14 @@ class PValueMap:
             ends=(0.0, most),
             readings=self._readings(),
         )
-        best = Series("most significant", "points", np.array([column]), np.array([row]), colour=RED)
+        best = Series(
+            "most significant",
+            "points",
+            np.array([column]),
+            np.array([row]),
+            colour=RED,
+            is_strong=True,
+        )
         return Plot(
             "p-value of each statistic on its own; dot: the most significant",
             "Dark: a small p-value, not corrected for the number of statistics.",

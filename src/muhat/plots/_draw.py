@@ -21,7 +21,7 @@ MAX_LEGEND_INSIDE = 4
 """Entries of a legend inside the axes; a longer one stands to their right."""
 
 MAX_TICK_CHARACTERS = 50
-"""Characters of all names on an axis that fit side by side; more are turned."""
+"""Characters of all names below a plot that fit side by side; more are turned."""
 
 MIN_BAR_SLOTS = 5
 """Room for at least this many bars, so that few are not thick."""
@@ -161,7 +161,7 @@ def _name_ticks(axis: Any, content: Axis) -> None:
         return
     places, names = zip(*content.ticks, strict=True)
     axis.set_ticks(places, names)
-    if sum(map(len, names)) > MAX_TICK_CHARACTERS:
+    if axis.axis_name == "x" and sum(map(len, names)) > MAX_TICK_CHARACTERS:
         for label in axis.get_ticklabels():
             label.set(rotation=30, ha="right", rotation_mode="anchor")
 

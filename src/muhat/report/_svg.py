@@ -183,9 +183,10 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
         return named
     if axis.is_log:
         return _log_ticks(axis)
-    step = _round_step((axis.high - axis.low) / MAX_TICKS or 1.0)
+    low, high = sorted((axis.low, axis.high))
+    step = _round_step((high - low) / MAX_TICKS or 1.0)
     ticks = []
-    for place in range(ceil(axis.low / step - 1e-9), floor(axis.high / step + 1e-9) + 1):
+    for place in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1):
         ticks.append((step * place, number(step * place, 6)))
     return ticks
 
@@ -329,7 +330,7 @@ def _cells(series: Series, plot: Plot) -> str:
 
 def _cell_edges(axis: Axis, places: Array) -> tuple[Array, Array]:
     """Return which of evenly spaced cells are drawn, and where each begins and ends."""
-    drawn = np.array(thinned(range(len(places)), MAX_CELLS))
+    drawn = np.arange(0, len(places), -(-len(places) // MAX_CELLS))
     middles = SIDE * _share(axis, places[drawn])
     half = SIDE / 2
     if len(drawn) > 1:
