@@ -12,14 +12,18 @@ from muhat.figures._conditional import (
     errors_plot,
     fan_plot,
     filter_scores_plot,
+    intervals_plot,
     predictions_plot,
     quantiles_plot,
 )
 from muhat.figures._drift import changes_bars, distances_plot, p_values_plot
 from muhat.figures._groups import groups_bars
+from muhat.figures._mean import mean_plot
+from muhat.figures._p_values import PValueMap
 from muhat.figures._pair import Pair
 from muhat.figures._pca import components_plot
 from muhat.figures._plot import PALETTE, Axis, Bar, Bars, Plot, Series
+from muhat.figures._prediction import new_rows_plot
 from muhat.figures._testing import (
     differences_bars,
     permutations_plot,
@@ -32,6 +36,7 @@ __all__ = [
     "Axis",
     "Bar",
     "Bars",
+    "PValueMap",
     "Pair",
     "Plot",
     "Series",
@@ -45,7 +50,10 @@ __all__ = [
     "filter_scores_plot",
     "filters_plot",
     "groups_bars",
+    "intervals_plot",
     "leave_one_out_plot",
+    "mean_plot",
+    "new_rows_plot",
     "p_values_plot",
     "permutations_plot",
     "predictions_plot",
