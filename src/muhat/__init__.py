@@ -1,11 +1,11 @@
-"""muhat (μ̂): kernel means, estimated better than by the plain average."""
+"""muhat (μ̂): questions about whole distributions, answered with kernels."""
 
 # Nothing is imported here: the command catches Ctrl-C only after this file has run.
 TYPE_CHECKING = False  # as in typing
 if TYPE_CHECKING:
     from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _PUBLIC = {
     "mean": "KernelMean",
