@@ -16,10 +16,17 @@ from muhat.figures._conditional import (
     quantiles_plot,
 )
 from muhat.figures._drift import changes_bars, distances_plot, p_values_plot
-from muhat.figures._groups import groups_bars
+from muhat.figures._groups import (
+    dendrogram_plot,
+    different_groups,
+    distances_matrix,
+    group_column_plots,
+    group_map_plot,
+    groups_bars,
+)
 from muhat.figures._pair import Pair
 from muhat.figures._pca import components_plot
-from muhat.figures._plot import PALETTE, Axis, Bar, Bars, Plot, Series
+from muhat.figures._plot import PALETTE, Axis, Bar, Bars, Matrix, Plot, Series
 from muhat.figures._testing import (
     differences_bars,
     permutations_plot,
@@ -32,18 +39,24 @@ __all__ = [
     "Axis",
     "Bar",
     "Bars",
+    "Matrix",
     "Pair",
     "Plot",
     "Series",
     "bandwidths_plot",
     "changes_bars",
     "components_plot",
+    "dendrogram_plot",
     "differences_bars",
+    "different_groups",
+    "distances_matrix",
     "distances_plot",
     "errors_plot",
     "fan_plot",
     "filter_scores_plot",
     "filters_plot",
+    "group_column_plots",
+    "group_map_plot",
     "groups_bars",
     "leave_one_out_plot",
     "p_values_plot",

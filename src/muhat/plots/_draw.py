@@ -127,7 +127,7 @@ def _name_ticks(axis: Any, content: Axis) -> None:
         return
     places, names = zip(*content.ticks, strict=True)
     axis.set_ticks(places, names)
-    if sum(map(len, names)) > MAX_TICK_CHARACTERS:
+    if axis.axis_name == "x" and sum(map(len, names)) > MAX_TICK_CHARACTERS:
         for label in axis.get_ticklabels():
             label.set(rotation=30, ha="right", rotation_mode="anchor")
 
