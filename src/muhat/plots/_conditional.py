@@ -109,7 +109,8 @@ class QuantileDisplay(Display):
         y: Any,
         feature: int | str = 0,
         levels: tuple[float, ...] = LEVELS,
-        names: tuple[str, str] | None = None,
+        name: str = "",
+        output_name: str = "y",
     ) -> Self:
         """Return the display of a fitted conditional mean of one output.
 
@@ -123,8 +124,8 @@ class QuantileDisplay(Display):
             The feature along which y is shown, by number or by name.
         levels : tuple of float
             The levels of the quantiles.
-        names : tuple of two str, default=None
-            What the feature and y are called, if not by the feature's name in X and y.
+        name, output_name : str
+            What the feature is called, if not by its name in X, and what y is.
         """
         check_is_fitted(estimator, "choice_")
         frame = as_frame(X)
@@ -138,16 +139,15 @@ class QuantileDisplay(Display):
         if hasattr(frame, "iloc"):  # a data frame of pandas
             points = type(frame)(grid, columns=frame.columns)
         quantiles = np.asarray(estimator.predict_quantiles(points, list(levels)))
-        if names is None and known:
-            names = known[place], "y"
-        name, output_name = names or (f"feature {place}", "y")
+        if known:
+            name = name or known[place]
         return cls(
             values,
             tuple(levels),
             quantiles,
             rows[:, place],
             np.asarray(y, dtype=float),
-            name,
+            name or f"feature {place}",
             rows.shape[1],
             output_name,
         )
