@@ -36,8 +36,8 @@ pages: .venv/tested browser ## pages of all kinds of data in build/pages, each l
 	$(BIN)/python tests/pages.py build/pages
 	$(BIN)/python tests/pages.py docs/report.png
 
-bench: .venv/benched    ## speed, as ratios measured in one run; GROUP=core for one group of them
-	$(BIN)/python -m benchmarks $(GROUP)
+bench: .venv/benched    ## speed, as ratios measured in one run; GROUP=core for one group of them; SAVE=1 for README's table
+	$(BIN)/python -m benchmarks $(GROUP) $(if $(SAVE),--save)
 
 docs: .venv/documented  ## the site in docs/_build/html, with every example run; and docs/api.md, from the public names
 	$(BIN)/python docs/api.py
