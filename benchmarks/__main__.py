@@ -10,6 +10,7 @@ GROUPS = (
     "pca",
     "testing",
     "conditional",
+    "seconds",
     "evidence",
     "approximation",
     "products",
