@@ -24,6 +24,9 @@ from paper.experiments import (
     group_means,
     levels_of_tests,
     loss,
+    pca_components,
+    pca_denoising,
+    pca_novelty,
     power_of_tests,
     radius_coverage,
     table_2,
@@ -75,6 +78,14 @@ PAGES: dict[str, Page] = {
         preface=(
             "`KernelMeans`, the gain that it reports, and `GroupRegressor` and `GroupClassifier`, "
             "measured by `python -m paper groups`. Results are as they came out."
+        ),
+    ),
+    "pca-evidence": Page(
+        _by_name(pca_components, pca_denoising, pca_novelty),
+        title="Kernel PCA: the evidence",
+        preface=(
+            "The number of components, denoising and novelty by `KernelPCA`, measured by "
+            "`python -m paper pca`. Results are as they came out."
         ),
     ),
     "tests-evidence": Page(
