@@ -326,9 +326,9 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         One of 'auto', 'dense', 'blocks', 'nystrom', 'random-features'.
         How the Gram matrix is held: ``'dense'`` as a matrix; ``'blocks'`` not at all, by exact
         products with it in memory proportional to n; ``Nystrom(500)`` or ``RandomFeatures(1000)``
-        by so many features of each row, for any number of rows. ``'auto'`` is dense up to 5000
-        rows, if they fit in memory, and beyond as exact as the data deserve: on landmarks, as many
-        as KME's standard error asks for, or with the exact mean (docs/scale.md). ``gram_reason_``
+        by that number of features of each row, for any number of rows. ``'auto'`` is dense up to
+        5000 rows, if they fit in memory. Beyond, it takes landmarks until their error is below a
+        tenth of KME's standard error, or also the exact mean (docs/scale.md). ``gram_reason_``
         says which, why, and what it costs.
     target : Embedding or array of shape (n,), default=None
         The target f*, as an element of the RKHS or as weights on the sample; none is f* = 0.
