@@ -103,6 +103,7 @@ from .data import read_table as read_table
 from .persistence import save as save
 
 __version__: str
+
 def _provider(role: str) -> Any: ...
 
 __all__ = [
