@@ -140,6 +140,7 @@ default='auto'
     candidates_: dict[str, Any]
     candidate_weights_: Array
     bounds_: Array
+    scaling_: ColumnMoments | None
 
     _space: MeanSpace
     _joint: JointMeans
@@ -375,7 +376,7 @@ default='auto'
         """Return the rows as the kernel sees them, by group and fold."""
         F = int(self.n_splits)
         cells = CellRows.from_rows(rows, dealt_to_folds(rows, F, seed), F)
-        self.scaling_: ColumnMoments | None = None
+        self.scaling_ = None
         if self.standardize:
             equal = cells.masses.min() == cells.masses.max()
             batch = SampleBatch(cells.X, 0, None if equal else cells.masses)
