@@ -176,7 +176,7 @@ def settings(quick: bool) -> Settings:
         cells = [*cells[:2], *cells[7:8], *cells[14:15], *cells[18:20]]
     return {
         "seed": 24,
-        "draws": {"design": 2 if quick else 2000, "tolerance": 2 if quick else 1000},
+        "draws": {"design": 2 if quick else 1000, "tolerance": 2 if quick else 500},
         "n_permutations": {"design": 19, "tolerance": 99},
         "blocks": 1 if quick else 4,
         "large": 60 if quick else LARGE,
