@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
@@ -223,8 +224,10 @@ def open_text(path: Path, who: str) -> Iterator[TextIO]:
     damaged = raise_unreadable(
         who, EOFError, zlib.error, gzip.BadGzipFile, got="a damaged one ({})"
     )
-    is_compressed = path.suffix.lower() == ".gz"
-    with damaged, gzip.open(path) if is_compressed else path.open("rb") as file:
+    opened = path.open
+    if path.suffix.lower() == ".gz":
+        opened = partial(gzip.open, path)
+    with damaged, opened("rb") as file:
         is_utf_16 = file.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
         encoding = "utf-8-sig"
         if is_utf_16:
