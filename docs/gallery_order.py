@@ -2,12 +2,29 @@
 
 from pathlib import Path
 
-ORDER = """
-two_samples which_columns_differ independence drift groups quantiles_given_x left_out_predictions
-covariate_shift report_and_keep typical_digits mean_as_function compare_estimators when_it_pays
-stacked_mean mixture_density herding windows_in_time streaming landmarks filters_on_spectrum
-own_filter
-""".split()
+ORDER = [
+    "two_samples",
+    "which_columns_differ",
+    "independence",
+    "drift",
+    "groups",
+    "quantiles_given_x",
+    "left_out_predictions",
+    "covariate_shift",
+    "report_and_keep",
+    "typical_digits",
+    "mean_as_function",
+    "compare_estimators",
+    "when_it_pays",
+    "stacked_mean",
+    "mixture_density",
+    "herding",
+    "windows_in_time",
+    "streaming",
+    "landmarks",
+    "filters_on_spectrum",
+    "own_filter",
+]
 
 
 class ByTask:
