@@ -128,7 +128,7 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
         (["train.csv", "--target", "y", "--intervals", "bayes"], "'bayes'"),
         (
             ["train.csv", "--target", "y", "--out", "figure.txt"],
-            "a file name ending in .png, .svg, .pdf is needed",
+            "a file name ending in .png, .svg or .pdf is needed",
         ),
         (
             ["train.csv", "--target", "y", "--confidence", "90"],

@@ -36,7 +36,8 @@ _PUBLIC = {
         "PermutationDisplay "
         "WitnessDisplay WitnessAlongDisplay PValueMapDisplay PairDisplay DriftDisplay "
         "LeftOutDisplay QuantileDisplay "
-        "GroupMapDisplay GroupDistanceDisplay ComponentsDisplay"
+        "GroupMapDisplay GroupDistanceDisplay GroupTreeDisplay GroupBarsDisplay GroupColumnDisplay "
+        "ComponentsDisplay"
     ),
     "data": "read_table open_batches",
     "datasets": "load_dataset SyntheticFamily",

@@ -57,7 +57,7 @@ def base_name(path: Path) -> str:
 
 def ending_of(path: Path) -> str:
     """Return the last suffix of a file in lower case; of a compressed one, the last two."""
-    n_suffixes = 2 if path.suffix.lower() == ".gz" else 1
+    n_suffixes = 1 + (path.suffix.lower() == ".gz")
     return "".join(path.suffixes[-n_suffixes:]).lower()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,14 +123,27 @@ class JointMeans:
 
     def weights(self) -> Array:
         """Return W, the weights of the estimates on the plain means, of shape (T, T)."""
-        candidates = Candidates(self.vectors)
         W = np.empty((len(self.vectors), len(self.vectors)))
-        for rows in candidates.blocks(np.arange(len(W))):
-            by_group = self.candidate_weights[rows]
-            W[rows] = np.einsum("tm,mtu->tu", by_group, candidates.weights(rows))
-        W *= self.factors[:, None]
-        W[np.diag_indices_from(W)] += 1 - self.factors
+        for rows, some in self._weights_of_rows():
+            W[rows] = some
         return W
+
+    def noise_factors(self) -> Array:
+        """Return Σ_u W²_tu/n_u: the variance of one row, times this, is that of an estimate."""
+        found = np.empty(len(self.vectors))
+        for rows, some in self._weights_of_rows():
+            found[rows] = some**2 @ (1 / self.vectors.n)
+        return found
+
+    def _weights_of_rows(self) -> Iterator[tuple[Array, Array]]:
+        """Yield some groups at a time, and their rows of W."""
+        candidates = Candidates(self.vectors)
+        for rows in candidates.blocks(np.arange(len(self.vectors))):
+            by_group = self.candidate_weights[rows]
+            W = np.einsum("tm,mtu->tu", by_group, candidates.weights(rows))
+            W *= self.factors[rows, None]
+            W[np.arange(len(rows)), rows] += 1 - self.factors[rows]
+            yield rows, W
 
     def mean_of_new(self, vector: Array, n: float, own: float, by_group: Array) -> Array:
         """Return the estimate for a new group beside the fitted ones, whose estimates stay.

@@ -138,9 +138,11 @@ class QuantileDisplay(Display):
         if hasattr(frame, "iloc"):  # a data frame of pandas
             points = type(frame)(grid, columns=frame.columns)
         quantiles = np.asarray(estimator.predict_quantiles(points, list(levels)))
-        if names is None and known:
-            names = known[place], "y"
-        name, output_name = names or (f"feature {place}", "y")
+        name, output_name = f"feature {place}", "y"
+        if names is not None:
+            name, output_name = names
+        elif known:
+            name = known[place]
         return cls(
             values,
             tuple(levels),
