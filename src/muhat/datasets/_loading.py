@@ -265,11 +265,12 @@ def standardized(X: Array) -> Array:
 
 def digest(sample: PublishedDataSet) -> str:
     """Return a digest of features and target to ten significant digits."""
-    values = [*sample.data.ravel().tolist(), *np.asarray(sample.target).tolist()]
-    text = "\n".join(
-        value if isinstance(value, str) else f"{value + 0.0:.10g}" for value in values
-    )  # −0 is 0
-    return sha256(text.encode()).hexdigest()[:16]
+    lines = []
+    for value in [*sample.data.ravel().tolist(), *np.asarray(sample.target).tolist()]:
+        if not isinstance(value, str):
+            value = f"{value + 0.0:.10g}"  # −0 is 0
+        lines.append(value)
+    return sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def repository_folder() -> Path | None:
