@@ -288,7 +288,7 @@ class Comparison(Reportable, HtmlReprMixin):
             )
         if self.helps and best.improvement >= 100:
             return (
-                f"Shrinkage helps: the mean of {on} cannot be told from zero, and {best}, "
+                f"Shrinkage helps: the mean of {on} is indistinguishable from zero, and {best}, "
                 "which shrinks it to zero, "
                 "is estimated to save all of the plain average's expected squared error."
             )

@@ -51,7 +51,7 @@ def as_real_numbers(returned: Any) -> Array:
 def has_copies(equal: EqualRows) -> bool:
     """Return whether equal rows are copies, and not values that repeat.
 
-    Say so where it cannot be told.
+    Warn where this is ambiguous.
     """
     if not equal.n_copies or equal.agreement < MIN_COPY_AGREEMENT:
         return False

@@ -38,7 +38,7 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel; a bandwidth is learnt from the rows of source and target together.
     bound : float, default=10.0
-        The largest weight, above 1; None is none. Without one, few rows may get all the weight.
+        The largest weight, above 1; None sets no limit, and few rows may then get all the weight.
     gram : str, Nystrom or RandomFeatures, default='auto'
         One of 'auto', 'dense', 'blocks', 'nystrom', 'random-features'.
         How the Gram matrix is held: ``'auto'`` as a matrix up to 5,000 rows and by 500 landmarks,

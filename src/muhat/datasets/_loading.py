@@ -349,7 +349,7 @@ def _read(path: Path | Traversable, entry: Entry, advice: str) -> PublishedDataS
 
 
 def _check(sample: PublishedDataSet, entry: Entry, who: str, advice: str) -> None:
-    """Refuse a table that is not the one the paper used."""
+    """Raise MuhatError for a table that is not the one the paper used."""
     if sample.data.shape != entry.shape or len(sample.feature_names) != entry.shape[1]:
         got = f"shape {sample.data.shape} and {len(sample.feature_names)} names"
         raise MuhatError(who, _needed(entry), got, advice)

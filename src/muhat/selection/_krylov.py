@@ -337,7 +337,7 @@ class Krylov(Scores):
     def _ritz_after(self, column: _Column, steps: int) -> _Ritz:
         """Return the eigenpairs of T as it was then.
 
-        A negative eigenvalue is refused, unless it is rounding.
+        A negative eigenvalue raises MuhatError, unless it is rounding.
         """
         if not steps:
             return _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
