@@ -40,7 +40,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": "/plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.ByTask",
     "download_all_examples": False,
     "backreferences_dir": "reference/examples",  # "Examples using this" on a page of the reference
     "doc_module": ("muhat",),

@@ -47,19 +47,19 @@ ENDINGS = (".csv", ".json")
 
 def apply_command(
     model: Annotated[
-        Path, Argument(metavar="MODEL", show_default=False, help="A file of muhat.save or --save.")
+        Path, Argument(metavar="MODEL", show_default=False, help="File from muhat.save or --save.")
     ],
     file: Annotated[
         Path,
         Argument(
             metavar="FILE",
             show_default=False,
-            help="New rows, in a file that muhat compare reads, or -.",
+            help="New rows (.csv, .parquet and others), or - for standard input.",
         ),
     ],
     out: Annotated[
         Path | None,
-        Option(metavar="FILE", show_default="standard output", help="Where to: .csv or .json."),
+        Option(metavar="FILE", show_default="standard output", help="Output file: .csv or .json."),
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON instead of CSV.")] = False,
     confidence: Annotated[

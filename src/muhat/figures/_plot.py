@@ -133,6 +133,10 @@ class Plot:
         A few words behind the title, in figures that have no caption.
     shades : str
         What the shades of cells are; without it, figures have no scale of them.
+    names_points : bool
+        Whether a page shows the labels of points, too.
+    is_small : bool
+        Whether a page sets it beside others that are small.
     """
 
     title: str
@@ -146,6 +150,8 @@ class Plot:
     has_legend: bool = True
     note: str = ""
     shades: str = ""
+    names_points: bool = False
+    is_small: bool = False
 
 
 @dataclass(frozen=True)
@@ -180,6 +186,32 @@ class Bars:
     caption: str
     columns: tuple[str, str]
     bars: Sequence[Bar]
+    axis: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """A square table of numbers as colours: the larger, the stronger.
+
+    Attributes
+    ----------
+    title, caption : str
+        The headline, and how to read the figure.
+    labels : sequence of str
+        What rows and columns are, in their order.
+    values : array of shape (labels, labels)
+        Numbers of at least zero; nan is left empty.
+    axis : str
+        What the numbers are.
+    note : str
+        A few words behind the title, in figures that have no caption.
+    """
+
+    title: str
+    caption: str
+    labels: Sequence[str]
+    values: Array
     axis: str = ""
     note: str = ""
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._text import number, shortened
-from muhat.figures._plot import BLUE, ORANGE, PALETTE, Axis, Bars, Plot, Reading, Series
+from muhat.figures._plot import BLUE, ORANGE, PALETTE, Axis, Bars, Matrix, Plot, Reading, Series
 from muhat.report._document import Spark
 
 SIDE = 1000
@@ -43,6 +43,12 @@ TICK_LENGTH = 12
 SHORT_NAMES = 24
 """Characters of all names of an axis that fit on the narrowest screen."""
 
+ROOM_PER_NAME = 1.25
+"""The height of a name on the vertical axis, in units of the type."""
+
+MATRIX_NAME_LENGTH = 16
+"""Characters of a name beside a matrix."""
+
 BAR_NAME_LENGTH = 48
 """Characters of the name of a bar."""
 
@@ -61,18 +67,21 @@ def plot_html(plot: Plot, name: str) -> str:
     below = ""
     if readings:
         below = _reader(plot, readings) + _numbers(plot, readings)
-    kind = css_class("plot", square=plot.is_square)
+    kind = css_class("plot", square=plot.is_square, named=bool(plot.y.ticks), small=plot.is_small)
+    height = ""
+    if plot.y.ticks:
+        height = f' style="height:{2 + ROOM_PER_NAME * len(plot.y.ticks):.1f}rem"'
     title = escape(plot.title)
     return f"""<figure class="{kind}" aria-labelledby="{name}-name">
 <figcaption><h3 id="{name}-name">{title}</h3><p>{escape(plot.caption)}</p></figcaption>
 {_legend(plot)}<p class="axis" aria-hidden="true">{escape(plot.y.label)}</p>
-<div class="frame"><div class="area">
+<div class="frame"><div class="area"{height}>
 <svg viewBox="0 0 {SIDE} {SIDE}" preserveAspectRatio="none" role="img" \
 aria-labelledby="{name}-title {name}-text">
 <title id="{name}-title">{title}</title><desc id="{name}-text">{escape(plot.summary)}</desc>
 <clipPath id="{name}-clip"><rect width="{SIDE}" height="{SIDE}"/></clipPath>
 <g class="grid">{_grid(plot.y, y_ticks)}</g>{_all_drawn(plot, f"{name}-clip")}</svg>
-{_tick_labels(plot.x, x_ticks, "x")}{_tick_labels(plot.y, y_ticks, "y")}
+{_tick_labels(plot.x, x_ticks, "x")}{_tick_labels(plot.y, y_ticks, "y")}{_point_labels(plot)}
 <div class="cross" hidden></div><div class="tip" hidden></div></div></div>
 <p class="axis x" aria-hidden="true">{escape(plot.x.label)}</p>
 {below}</figure>"""
@@ -96,6 +105,32 @@ def bars_html(bars: Bars, name: str) -> str:
 <table><thead><tr><th scope="col">{first}</th>\
 <th scope="col" colspan="2" class="number">{second}</th></tr></thead>
 <tbody>{"".join(rows)}</tbody></table></figure>"""
+
+
+def matrix_html(matrix: Matrix, name: str) -> str:
+    """Return a matrix as an HTML table of coloured cells, whose numbers are read by pointing."""
+    names = []
+    for each in matrix.labels:
+        names.append(escape(shortened(each, MATRIX_NAME_LENGTH)))
+    largest = float(np.nanmax(matrix.values, initial=0)) or 1.0
+    head = "".join(f'<th scope="col"><bdi>{each}</bdi></th>' for each in names)
+    rows = []
+    for own, values in zip(names, matrix.values, strict=True):
+        cells = []
+        for other, value in zip(names, values.tolist(), strict=True):
+            if not np.isfinite(value):
+                cells.append("<td></td>")
+                continue
+            share = 100 * value / largest
+            text = f"{own}, {other}: {number(value)}"
+            cells.append(f'<td style="--share:{share:.0f}%" title="{text}"></td>')
+        rows.append(f'<tr><th scope="row"><bdi>{own}</bdi></th>{"".join(cells)}</tr>')
+    title, axis = escape(matrix.title), escape(matrix.axis)
+    return f"""<figure class="matrix" aria-labelledby="{name}-name">
+<figcaption><h3 id="{name}-name">{title}</h3><p>{escape(matrix.caption)}</p></figcaption>
+<div class="scroll" tabindex="0" role="region" aria-labelledby="{name}-name">
+<table><thead><tr><td></td>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>
+<p class="scale">{axis}: 0 <span></span> {number(largest)}</p></figure>"""
 
 
 def spark_svg(spark: Spark) -> str:
@@ -236,6 +271,22 @@ def _tick_labels(axis: Axis, ticks: list[tuple[float, str]], name: str) -> str:
         style = f"{side}:{place:.2f}%;--place:{place:.0f}%"
         text = escape(text)
         labels.append(f'<span class="{kind}" aria-hidden="true" style="{style}">{text}</span>')
+    return "".join(labels)
+
+
+def _point_labels(plot: Plot) -> str:
+    """Return the labels of points beside them, if the plot names its points."""
+    if not plot.names_points:
+        return ""
+    labels = []
+    for series in plot.series:
+        for x, y, text in zip(series.x, series.y, series.labels, strict=False):
+            if not text:
+                continue
+            left, bottom = 100 * float(_share(plot.x, x)), 100 * float(_share(plot.y, y))
+            place = f"left:{left:.2f}%;bottom:{bottom:.2f}%"
+            text = escape(shortened(text, TICK_LENGTH))
+            labels.append(f'<span class="point" aria-hidden="true" style="{place}">{text}</span>')
     return "".join(labels)
 
 

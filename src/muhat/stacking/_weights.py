@@ -135,13 +135,13 @@ class LeftOutMoments:
         h = w - np.eye(len(w))[0]
         gained, squared = float(self.cross @ h - self.inner[0] @ h), float(h @ self.inner @ h)
         if squared <= ROUNDING_SHARE * float(np.abs(self.inner).max()):
-            return 1.0  # no step at all
+            return 1.0  # no step at all, whose length says nothing
         return min(max(gained / (bias_factor * squared), 0.0), 1.0)
 
     def best_weights(self, masses: Array | None = None) -> Array:
         """Return w ≥ 0 that minimises wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖² with total mass one.
 
-        Where candidates have equal scores, as when all rows are equal, the pull decides: equal
+        Where candidates are indistinguishable, as when all rows are equal, the pull decides: equal
         weights.
 
         Parameters
