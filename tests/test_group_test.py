@@ -135,7 +135,7 @@ def test_distances_and_variances_are_those_of_the_obvious_loop():
     spectrum = GroupSpectrum.from_rows(Gaussian(1.0), X[design.rows], "dense", X, design)
     K = Gaussian(1.0)(X[design.rows])
     member = labels[0] == np.arange(3)[:, None]
-    distances = GroupDistances.from_spectrum(spectrum, sums)
+    distances = GroupDistances.from_features(spectrum.features(design), design)
     for t, own in enumerate(member):
         w = own / own.sum() - ~own / (~own).sum()
         assert distances.from_rest[t] == pytest.approx(np.sqrt(w @ K @ w))
@@ -400,8 +400,8 @@ def test_the_odd_groups_are_found_and_named(gram):
     assert [each.p_value <= 0.05 for each in result.features] == [True, False, False]
     verdict = result.verdict()
     assert verdict.startswith(
-        "Of 8 groups by shop (200 rows in all), 1 was found to differ from the rest: "
-        "shop 3 (p ≤ 0.005, corrected for 8 groups)."
+        "1 of 8 groups by shop (200 rows in all) differs from the rest: shop 3 "
+        "(p ≤ 0.005, corrected for 8 groups)."
     )
     assert "Largest difference: price, whose mean is 2." in verdict
     assert "higher in shop 3 than in the rest." in verdict
@@ -539,8 +539,8 @@ def test_a_group_that_is_wider_is_not_said_to_be_shifted():
     X[:40] *= 4
     X[:40] -= X[:40].mean()
     verdict = GroupTest(n_permutations=199).test(X, np.repeat(list("ABCD"), 40)).verdict()
-    assert "1 was found to differ from the rest: A" in verdict
-    assert "in spread or shape more than in its mean" in verdict
+    assert "1 of 4 groups (160 rows in all) differs from the rest: A" in verdict
+    assert "column 0, which varies more in A (3." in verdict
 
 
 def test_a_small_p_of_one_group_beside_a_large_one_of_all_is_called_a_hint():

@@ -41,7 +41,7 @@ def test_groups_of_a_column_get_a_table_and_a_verdict(shops):
     assert result.stdout.startswith("sales: 80 rows, 2 columns, 4 groups\n")
     assert result.stdout.splitlines()[-1] == expected.verdict()
     assert expected.verdict().startswith(
-        "Of 4 groups by shop (80 rows in all), 1 was found to differ from the rest: south ("
+        "1 of 4 groups by shop (80 rows in all) differs from the rest: south ("
     )
     assert all(len(line) <= 80 for line in result.stdout.splitlines()[:-1])
 
@@ -61,7 +61,7 @@ def test_a_file_for_each_group_and_the_exit_code_of_a_difference():
     files = ["north.csv", "south.csv", "east.csv"]
     result = run(*files, "--fail-below", 0.05, *FEW)
     assert result.exit_code == FOUND
-    found = "Of 3 groups (60 rows in all), 1 was found to differ from the rest: south (p ≤ 0.01, "
+    found = "1 of 3 groups (60 rows in all) differs from the rest: south (p ≤ 0.01, "
     assert found in result.stdout
     assert run("north.csv", "east.csv", "--fail-below", 0.01, *FEW).exit_code == 0
 
@@ -104,6 +104,6 @@ def test_a_report_shows_the_verdict_and_every_group(shops, tmp_path):
     )
     assert result.exit_code == 0, result.stderr
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "1 was found to differ from the rest: south" in page
+    assert "1 of 4 groups by shop (80 rows in all) differs from the rest: south" in page
     for shop in ("north", "south", "east", "west"):
         assert shop in page

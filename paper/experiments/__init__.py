@@ -19,6 +19,9 @@ from paper.experiments import (
     figure_3b,
     figure_3c,
     finite_populations,
+    group_gains,
+    group_learning,
+    group_means,
     levels_of_tests,
     loss,
     power_of_tests,
@@ -64,6 +67,14 @@ PAGES: dict[str, Page] = {
         title="Conditional means and the radius: the evidence",
         preface=(
             "`ConditionalMean` and `KernelMean.radius`, measured by `python -m paper conditional`."
+        ),
+    ),
+    "groups-evidence": Page(
+        _by_name(group_means, group_gains, group_learning),
+        title="Many groups: the evidence",
+        preface=(
+            "`KernelMeans`, the gain that it reports, and `GroupRegressor` and `GroupClassifier`, "
+            "measured by `python -m paper groups`. Results are as they came out."
         ),
     ),
     "tests-evidence": Page(

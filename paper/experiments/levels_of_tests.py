@@ -81,7 +81,7 @@ PAIRED_NULLS: dict[str, Callable[[np.random.Generator], Pair]] = {
 }
 """x and y independent of each other, of 24 to 30 rows; in place of n ≠ m, one column and ten."""
 
-FEW = ("normal, d = 5", "ties")
+NULLS_OF_SLOW_ROUTES = ("normal, d = 5", "ties")
 """Null hypotheses for routes that differ from another only in how rows are read, and take long."""
 
 FEW_KERNELS: dict[str, Any] = {"kernel": "gaussian", "bandwidths": 3}
@@ -214,7 +214,7 @@ ROUTES: dict[str, dict[str, PValue]] = {
 }
 """Every public test, and the ways it can take by itself or by an option."""
 
-SHORT = (
+SLOW_ROUTES = (
     "batches, sums only",
     "files",
     "dask",
@@ -235,10 +235,10 @@ def settings(quick: bool) -> Settings:
         [test, route, null]
         for test, routes in ROUTES.items()
         for route in routes
-        for null in (FEW if route in SHORT or quick else NULLS)
+        for null in (NULLS_OF_SLOW_ROUTES if route in SLOW_ROUTES or quick else NULLS)
     ]
     if quick:
-        cells = [cell for cell in cells if cell[2] == FEW[len(cell[1]) % 2]]
+        cells = [cell for cell in cells if cell[2] == NULLS_OF_SLOW_ROUTES[len(cell[1]) % 2]]
     return {
         "seed": 22,
         "draws": 2 if quick else 2000,
@@ -319,7 +319,7 @@ def largest_expected(count: int) -> float:
 
 
 def findings(results: Results) -> list[Finding]:
-    """Return the cell that rejects most, beside what chance makes of so many cells."""
+    """Return the cell that rejects most, beside what chance gives in that number of cells."""
     rows = results.rows
     largest = max(rows, key=lambda row: row["z"])
     above = [row for row in rows if row["z"] > 3]

@@ -201,7 +201,9 @@ def _solve_on_factor(
         choices = _chosen(parts, rules, problem, kernel, points)
         return Solution(kernel, plan, problem, choices, None, points, present)
     is_double = points.dtype == np.float64
-    if not (are_equal and is_double and can_choose_on_factor(rules, parts.filters, n)):
+    is_estimate = parts.best_of  # a comparison looks at all eigenvalues
+    has_rules = can_choose_on_factor(rules, parts.filters, n)
+    if not (are_equal and is_double and is_estimate and has_rules):
         return None
     product_problem = ProductProblem(DenseGram.from_sample(kernel, rows))
     filters = _bounded_filters(parts, product_problem, kernel, points)
@@ -376,10 +378,10 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         One of 'auto', 'dense', 'blocks', 'nystrom', 'random-features'.
         How the Gram matrix is held: ``'dense'`` as a matrix; ``'blocks'`` not at all, by exact
         products with it in memory proportional to n; ``Nystrom(500)`` or ``RandomFeatures(1000)``
-        by so many features of each row, for any number of rows. ``'auto'`` is dense up to 5000
-        rows, if they fit in memory, with a low-rank factor of K in place of its eigenvectors where
-        one is exact to rounding, or good enough to choose λ on; and beyond as exact as the data
-        deserve: on landmarks, as many as KME's standard error asks for, or with the exact mean
+        by that number of features of each row, for any number of rows. ``'auto'`` is dense up to
+        5000 rows, if they fit in memory, with a low-rank factor of K in place of its eigenvectors
+        where one is exact to rounding, or good enough to choose λ on. Beyond, it takes landmarks
+        until their error is below a tenth of KME's standard error, or also the exact mean
         (docs/scale.md). ``gram_reason_`` says which, why, and what it costs.
     target : Embedding or array of shape (n,), default=None
         The target f*, as an element of the RKHS or as weights on the sample; none is f* = 0.

@@ -17,11 +17,11 @@ from sklearn.pipeline import Pipeline
 from typer import Argument, Option, echo
 
 from muhat._arrays import Array
-from muhat._files import atomic_write, check_writable
+from muhat._files import atomic_write
 from muhat._text import numbered
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import Decimal, Drop, Missing, Separator
-from muhat.cli._outputs import check_outputs
+from muhat.cli._outputs import check_file, check_outputs
 from muhat.cli._progress import ProgressBatches
 from muhat.cli._reading import check_names, open_like, row_numbers, show_notes
 from muhat.conditional import (
@@ -47,19 +47,19 @@ ENDINGS = (".csv", ".json")
 
 def apply_command(
     model: Annotated[
-        Path, Argument(metavar="MODEL", show_default=False, help="A file of muhat.save or --save.")
+        Path, Argument(metavar="MODEL", show_default=False, help="File from muhat.save or --save.")
     ],
     file: Annotated[
         Path,
         Argument(
             metavar="FILE",
             show_default=False,
-            help="New rows, in a file that muhat compare reads, or -.",
+            help="New rows (.csv, .parquet and others), or - for standard input.",
         ),
     ],
     out: Annotated[
         Path | None,
-        Option(metavar="FILE", show_default="standard output", help="Where to: .csv or .json."),
+        Option(metavar="FILE", show_default="standard output", help="Output file: .csv or .json."),
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON instead of CSV.")] = False,
     confidence: Annotated[
@@ -85,7 +85,7 @@ def apply_command(
     decimal: Decimal = ".",
 ) -> None:
     """Apply a saved model to new rows: its prediction or score of each."""
-    _check_out(out)
+    check_file("--out", out, ENDINGS)
     check_outputs([model, file], out=out)
     applied = _AppliedModel(load(model), str(model), confidence, _levels(quantiles))
     if confidence is not None:
@@ -111,16 +111,6 @@ def apply_command(
     if out is not None:
         atomic_write(out, text.getvalue().encode())
         echo(f"Saved: {out}")
-
-
-def _check_out(out: Path | None) -> None:
-    """Raise MuhatError, before the work, for a file that cannot be written."""
-    if out is None:
-        return
-    if out.suffix.lower() not in ENDINGS:
-        needed = f"a file name ending in {' or '.join(ENDINGS)} is needed"
-        raise MuhatError("--out", needed, repr(str(out)))
-    check_writable(out)
 
 
 def _levels(quantiles: str | None) -> list[float]:

@@ -94,10 +94,10 @@ def predict_command(
         str, Option(metavar="COLUMN", show_default=False, help="The column to predict.")
     ] = "",
     confidence: Annotated[
-        float, Option(metavar="SHARE", help="What share of y the intervals are to hold.")
+        float, Option(metavar="SHARE", help="Share of y that intervals should hold.")
     ] = 0.9,
     intervals: Annotated[
-        str, Option(metavar="NAME", help=f"How those of NEW are made: {', '.join(INTERVALS)}.")
+        str, Option(metavar="NAME", help=f"Method of the intervals of NEW: {', '.join(INTERVALS)}.")
     ] = "residuals",
     bandwidth: Annotated[
         str,

@@ -176,7 +176,7 @@ def tour_command(
             with warnings.catch_warnings(action="ignore"):
                 answer = step()
             echo(answer.sentence)
-            figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+            figure = Figure(figsize=(5.8, 3.6), layout="constrained")
             answer.display.plot(figure.subplots())
             save(figure, f"{name}.png")
             echo(f"Figure: {out / name}.png\n")

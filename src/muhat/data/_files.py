@@ -239,6 +239,19 @@ class FileBatches:
         """
         return self.read_with_words([name])[1][name].tolist()
 
+    def with_words(self, name: str) -> Iterator[tuple[Array, Array]]:
+        """Yield rows, and a column of any type as words: a label of each.
+
+        The column is not among those of the rows, also if it is one of numbers.
+        """
+        self._table.check_words(name)
+        others = [place for place, column in enumerate(self.columns) if column != name]
+        self._unknown = {}
+        with self._unchanged():
+            for chunk in self._table_chunks((*self._table.text, name)):
+                values = self._with_indicators(chunk)
+                yield values[:, others], chunk.words[name].astype(str)
+
     def read_with_words(self, names: Sequence[str]) -> tuple[DataSet, dict[str, Array]]:
         """Return all rows at once, and some columns of any type as words, of the same rows."""
         for name in names:

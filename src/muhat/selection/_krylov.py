@@ -27,7 +27,7 @@ from muhat.gram._in_memory import InMemoryProblem
 from muhat.selection._base import Candidates, Choice, Scores, check_shrinkage
 
 CONVERGED = 1e-11
-"""The relative change at which a solution has settled; in float32, 64 rounding units."""
+"""The relative change at which a solution has converged; in float32, 64 rounding units."""
 
 MAX_BASIS_BYTES = 600_000_000
 """Bytes that all bases together may take."""
@@ -146,7 +146,7 @@ class Krylov(Scores):
         return max(column.steps for column in self.columns)
 
     def settle(self, candidates: Sequence[Candidates]) -> list[Array]:
-        """Advance until every solution has settled.
+        """Advance until every solution has converged.
 
         Return an estimate of the relative error of each.
         """
@@ -166,8 +166,8 @@ class Krylov(Scores):
                 np.where(products <= self.steps, self.unit, np.max(each, axis=0))
                 for products, each in zip(exact, by_column, strict=True)
             ]
-            settled = all((each <= self.tolerance).all() for each in errors)
-            if settled or self._exhausted or self.steps >= self.limit:
+            converged = all((each <= self.tolerance).all() for each in errors)
+            if converged or self._exhausted or self.steps >= self.limit:
                 return errors
             look = self.steps + max(1, self.steps // CHECK_EVERY)
 
@@ -219,7 +219,7 @@ class Krylov(Scores):
     def with_solution(self, choice: Choice) -> Choice:
         """Return the choice with its weights and error.
 
-        Warn of what might be better and has not settled.
+        Warn of what might be better and has not converged.
         """
         candidates = Candidates(choice.filter, choice.grid)
         [error] = self.settle([candidates])
@@ -237,7 +237,7 @@ class Krylov(Scores):
                 "fewer iterations"
             )
             message = (
-                f"{type(choice.rule).__name__}: {choice.filter!r} has not settled after "
+                f"{type(choice.rule).__name__}: {choice.filter!r} has not converged after "
                 f"{spent}; {error_now}."
             )
             warnings.warn(message, UserWarning, stacklevel=4)
@@ -379,7 +379,7 @@ class Krylov(Scores):
 
         That is how far it moved over the last steps, or moves if the space finds an eigenvalue next
         to zero, whichever is further: a filter that is one wherever eigenvalues were found has not
-        settled before the small ones are.
+        converged before the small ones are.
         """
         if column.exhausted:
             return [np.full(len(each.grid), self.unit) for each in candidates]

@@ -234,7 +234,7 @@ def poles_to_try(
 
     Of these, the fewest first.
 
-    A filter that acts like λ = reach · γ_max varies over all scales down to that, be it that it
+    A filter that acts like λ = reach · γ_max varies over all scales down to that, because it
     decays or has poles there; if it is a polynomial that is best on an interval, its degree is
     about reach^(−1/2).
     """

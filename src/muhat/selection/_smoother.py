@@ -11,6 +11,9 @@ left-out prediction is
 
 where ĝ(γ) = g_λ(γ/c)/c = s_λ(γ/c)/γ is Re Σ_j c_j/(z_j − γ) on the interval of the eigenvalues. GDZ
 and the diagonal of G at the poles z_j serve all filters and parameters.
+
+``_poles.at_nodes`` is the same removal for a mean, with G_ii written as t/z: docs/maths.md, "Any
+right-hand side", has the digits that each of the two loses where the other is used.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class LeftOutMoments:
     def best_weights(self, masses: Array | None = None) -> Array:
         """Return w ≥ 0 that minimises wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖² with total mass one.
 
-        Where candidates cannot be told apart, as when all rows are equal, the pull decides: equal
+        Where candidates are indistinguishable, as when all rows are equal, the pull decides: equal
         weights.
 
         Parameters

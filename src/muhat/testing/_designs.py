@@ -194,6 +194,13 @@ class GroupDesign:
         return counts
 
     @cached_property
+    def row_counts(self) -> Array:
+        """How many rows of every stratum are in every group, shape (strata, T)."""
+        counts = np.zeros((self.strata.max() + 1, self.n_groups))
+        np.add.at(counts, (self.strata, self.labels), self.sizes)
+        return counts
+
+    @cached_property
     def log_relabelings(self) -> float:
         """The logarithm of the number of relabelings: a multinomial for every stratum."""
         total = 0.0

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, quotient
 from muhat.testing._designs import GroupDesign
-from muhat.testing._group_statistics import GroupSums
+from muhat.testing._group_statistics import GroupSums, differences_from_rest, stratum_centred
 from muhat.testing._marginals import N_CUTS, counts_between, in_units
 from muhat.testing._permutations import PermutationTable
 
@@ -29,9 +29,11 @@ class GroupFeature:
     p_value: float
     """Corrected for the number of columns: exact for whether any of them differs."""
     group: str
-    """The group whose mean is furthest from that of the rest."""
+    """The group that adds most to that share."""
     shift: float
-    """Its mean minus that of the rest, in standard deviations within groups."""
+    """Its mean minus that of the rest, in standard deviations within groups (and strata)."""
+    spread: float = 1.0
+    """Its standard deviation over that within the others; 0 if it has one row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,8 @@ class ColumnDifferences:
     """For every group the number of the column in which it differs most from the rest."""
     shifts: Array
     """Mean of every group minus that of the rest in standard deviations, shape (T, d)."""
+    spreads: Array
+    """The standard deviation in every group over that within the others, shape (T, d)."""
 
 
 def column_differences(
@@ -67,28 +71,36 @@ def column_differences(
     Z = _centred_over_strata(F, design)
     values = np.empty((d, sums.n_relabelings))
     n = sums.n_rows
-    from_rest = np.zeros((design.n_groups, d))
+    from_rest = added = np.zeros((design.n_groups, d))
     for some, S in sums.blocks(Z):
         values[:, some] = (((1 / n[some])[:, None, :] @ S**2)[:, 0] @ W).T
         if some.start == 0:
             from_rest = (S[0] / n[0][:, None]) ** 2 @ W
+            added = from_rest * n[0][:, None]
     table = PermutationTable(values, np.abs(values).max(axis=1))
     N = design.sizes.sum()
     pooled = F.sum(axis=0) / N
     spread = N * (pooled * (1 - pooled)) @ W
     shares = np.divide(values[:, 0], spread, out=np.zeros(d), where=spread > 0)
-    shifts = _shifts(X, design)
+    shifts, spreads = _shifts(X, design), _spreads(X, design)
     features = []
     for column, p in enumerate(table.corrected.tolist()):
-        group = int(np.abs(shifts[:, column]).argmax())
-        shift = float(shifts[group, column])
-        share = float(shares[column])
-        label = str(design.names[group])
-        features.append(GroupFeature(names[column], share, p, label, shift))
+        group = int(added[:, column].argmax())
+        features.append(
+            GroupFeature(
+                names[column],
+                float(shares[column]),
+                p,
+                str(design.names[group]),
+                float(shifts[group, column]),
+                float(spreads[group, column]),
+            )
+        )
     features.sort(key=lambda each: (each.p_value, -each.share))
     # As shares of each column's spread, so that columns of different units can be compared.
     relative = np.divide(from_rest, spread, out=np.zeros_like(from_rest), where=spread > 0)
-    return ColumnDifferences(tuple(features), tuple(relative.argmax(axis=1).tolist()), shifts)
+    columns = tuple(relative.argmax(axis=1).tolist())
+    return ColumnDifferences(tuple(features), columns, shifts, spreads)
 
 
 def _below(values: Array, cuts: Array, design: GroupDesign) -> Array:
@@ -106,14 +118,48 @@ def _centred_over_strata(F: Array, design: GroupDesign) -> Array:
 
 
 def _shifts(X: Array, design: GroupDesign) -> Array:
-    """Return the mean of every group minus that of the rest, in SD within groups, shape (T, d)."""
-    group = design.labels[design.unit]
+    """Return the mean of every group minus that of the rest, in SD within groups, shape (T, d).
+
+    With strata, both are taken within strata.
+    """
     scaled = in_units(X)
-    n = np.bincount(group, minlength=design.n_groups).astype(np.float64)[:, None]
+    sums = np.zeros((len(design.labels), X.shape[1]))
+    np.add.at(sums, design.unit, scaled)
+    differences = differences_from_rest(sums, design)
+    within = np.sqrt(_squares_within(scaled, design) / _degrees(design))
+    spread = np.where(within > 0, within, scaled.std(axis=0))
+    return quotient(differences, spread)
+
+
+def _squares_within(scaled: Array, design: GroupDesign) -> Array:
+    """Return the sum of squares within groups, and within strata if there are any, shape (d,)."""
+    group = design.labels[design.unit]
+    centred = stratum_centred(scaled, design.row_strata)
+    sums = np.zeros((design.n_groups, scaled.shape[1]))
+    np.add.at(sums, group, centred)
+    means = sums / design.row_counts.sum(axis=0)[:, None]
+    return np.asarray(((centred - means[group]) ** 2).sum(axis=0))
+
+
+def _degrees(design: GroupDesign) -> float:
+    """Return what sums of squares are divided by: rows, less what many strata take."""
+    n_strata, T = design.row_counts.shape
+    N = float(design.sizes.sum())
+    return N if n_strata == 1 else max(1.0, N - n_strata - T + 1)
+
+
+def _spreads(X: Array, design: GroupDesign) -> Array:
+    """Return the SD of every group over that within the other groups, shape (T, d); 0 if unknown.
+
+    With strata, it is that of rows less the mean of their stratum.
+    """
+    scaled = stratum_centred(in_units(X), design.row_strata)
+    group = design.labels[design.unit]
+    n = design.row_counts.sum(axis=0)[:, None]
     sums = np.zeros((design.n_groups, X.shape[1]))
     np.add.at(sums, group, scaled)
-    means = sums / n
-    rest = (sums.sum(axis=0) - sums) / np.maximum(len(X) - n, 1)
-    within = np.sqrt(((scaled - means[group]) ** 2).mean(axis=0))
-    spread = np.where(within > 0, within, scaled.std(axis=0))
-    return np.divide(means - rest, spread, out=np.zeros_like(means), where=spread > 0)
+    squares = np.zeros_like(sums)
+    np.add.at(squares, group, (scaled - (sums / n)[group]) ** 2)
+    own = squares / np.maximum(n - 1, 1)
+    others = (squares.sum(axis=0) - squares) / np.maximum(n.sum() - n - len(n) + 1, 1)
+    return np.sqrt(quotient(own, others))

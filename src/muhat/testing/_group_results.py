@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from math import isnan, log
 from typing import Any
 
 from muhat._summary import FOUND, NEUTRAL, Summary
 from muhat._wording import p_text, p_value_text, rows_text, shift_text
 from muhat.testing._group_columns import GroupFeature
+from muhat.testing._group_pictures import GroupPictures
 from muhat.testing._results import LEVEL, Result
-from muhat.testing._wording import MIN_STANDARD_ERRORS, shift_words
+from muhat.testing._tolerance import Tolerance
+from muhat.testing._wording import (
+    MIN_SPREAD_ERRORS,
+    MIN_SPREAD_RATIO,
+    MIN_STANDARD_ERRORS,
+    shift_words,
+)
 
 N_GROUPS_NAMED = 10
 """Groups that a verdict names."""
@@ -24,7 +32,8 @@ class GroupDifference:
     n: int
     """Its rows."""
     mmd: float
-    """The distance of its kernel mean from that of the rest."""
+    """The distance of its kernel mean from that of the rest, in the kernel of the largest
+    statistic, or in that of a tolerance. With strata, an average of differences within them."""
     p_value: float
     """Corrected for the number of groups by the largest statistic (Westfall and Young), groups
     that stand out more being left out of the rest. Exact if no group differs; approximate for the
@@ -32,7 +41,14 @@ class GroupDifference:
     column: str
     """The column in which it differs most from the rest; empty without columns."""
     shift: float
-    """The mean of that column minus that of the rest, in standard deviations within groups."""
+    """The mean of that column minus that of the rest, in standard deviations within groups (and
+    within strata, if there are any)."""
+    spread: float
+    """The standard deviation of that column in the group over that within the others; 0 if the
+    group has one row."""
+    p_tolerance: float | None = None
+    """For a distance of more than the tolerance from the rest, corrected for the number of groups:
+    approximate, and never below ``p_value``. None without a tolerance."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +60,61 @@ class PairDifference:
     second: Any
     """The label of the other."""
     mmd: float
-    """The distance of their kernel means."""
+    """The distance of their kernel means; nan if no stratum has both groups."""
     p_value: float
     """Permuted within the pair, and corrected for the number of pairs by Shaffer's step-down: valid
     whatever the other groups are. Never below the p-value of all groups; 1 if no stratum has both
     groups."""
+
+
+@dataclass(frozen=True)
+class _Change:
+    """How a column differs between a group of n rows, of N in all, and the rest."""
+
+    group: str
+    n: int
+    N: int
+    column: str
+    shift: float
+    spread: float
+
+    @property
+    def kind(self) -> str:
+        """Whether it differs most in its "mean", "spread" or "shape"."""
+        error = (1 / self.n + 1 / max(1, self.N - self.n)) ** 0.5
+        is_shifted = abs(self.shift) >= MIN_STANDARD_ERRORS * error
+        log_ratio = 0.0
+        if self.spread > 0 and self.n > 1:
+            log_ratio = abs(log(self.spread))
+        if is_shifted and abs(self.shift) >= log_ratio:
+            return "mean"
+        if log_ratio >= max(log(MIN_SPREAD_RATIO), MIN_SPREAD_ERRORS * error / 2**0.5):
+            return "spread"
+        if is_shifted:
+            return "mean"
+        return "shape"
+
+    @property
+    def words(self) -> str:
+        """The change as the end of a sentence."""
+        kind = self.kind
+        if kind == "mean":
+            words = shift_words(self.shift, f"in {self.group} than in the rest")
+            return f"{self.column}, whose mean is {words}"
+        if kind == "spread":
+            more = "more" if self.spread > 1 else "less"
+            times = f"{self.spread:.2g} times the standard deviation of the others"
+            return f"{self.column}, which varies {more} in {self.group} ({times})"
+        return f"{self.column}, in the shape of its distribution more than in its mean or spread"
+
+    @property
+    def short(self) -> str:
+        """The change in a cell of a table."""
+        return {
+            "mean": shift_text(self.shift),
+            "spread": f"SD × {self.spread:.2g}",
+            "shape": "(shape)",
+        }[self.kind]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,6 +137,12 @@ class GroupResult(Result):
         What groups are called: the name of their column.
     rows_together : int
         How many rows are permuted together as a bin; 1 without bins, also with clusters.
+    tolerance : Tolerance or None
+        What was allowed, in which kernel, and whether any group differs by more.
+    pictures : GroupPictures or None
+        What displays and pages draw: a map, distances, and quantiles of columns.
+    left_out : tuple of str
+        Sentences on what of the data was not tested, with which the verdict ends.
     """
 
     n: int
@@ -79,6 +151,9 @@ class GroupResult(Result):
     features: tuple[GroupFeature, ...]
     title: str | None = None
     rows_together: int = 1
+    tolerance: Tolerance | None = None
+    pictures: GroupPictures | None = None
+    left_out: tuple[str, ...] = ()
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: which groups differ, and in what."""
@@ -89,66 +164,130 @@ class GroupResult(Result):
         if self.p_value > level:
             return f"No difference between {many} detected {found}.{self._single_group(level)}"
         if len(self.groups) == 2:
-            first, second = sorted(self.groups, key=_label)
-            both = (
-                f"{first.group} ({rows_text(first.n)}) and {second.group} ({rows_text(second.n)})"
-            )
-            return f"{both} differ ({self.p_text}). {self._where(level)}".rstrip()
+            sentences = [self._two_differ(), self._tolerance_of_two(level)]
+        elif self.tolerance is not None:
+            sentences = self._tolerance_sentences(many, found, level)
+        else:
+            sentences = [self._many_differ(many, found, level)]
+        return " ".join([*sentences, self._where(level)]).strip().replace("  ", " ")
+
+    def _two_differ(self) -> str:
+        first, second = sorted(self.groups, key=_label)
+        both = f"{first.group} ({rows_text(first.n)}) and {second.group} ({rows_text(second.n)})"
+        return f"{both} differ ({self.p_text})."
+
+    def _tolerance_of_two(self, level: float) -> str:
+        """Return whether two groups differ by more than the tolerance; empty without one."""
+        if self.tolerance is None:
+            return ""
+        p = self._p_text(self.tolerance.p_value)
+        measured = f"({self.tolerance.text}; {p}, approximately)"
+        if self.tolerance.p_value <= level:
+            return f"They differ by more than the tolerance {measured}."
+        return f"They were not found to differ by more than the tolerance {measured}."
+
+    def _many_differ(self, many: str, found: str, level: float) -> str:
+        """Return which groups differ from the rest."""
         different = [each for each in self.groups if each.p_value <= level]
         if not different:
-            sentence = f"The {many} differ {found}, but none stands out from the rest."
-        else:
-            sentence = f"Of {many} ({self.n:,} rows in all), {self._different_text(different)}."
-        return f"{sentence} {self._where(level)}".rstrip()
+            return f"The {many} differ {found}, but none stands out from the rest."
+        p_values = [each.p_value for each in different]
+        return self._different_text(many, different, p_values, "from the rest")
+
+    def _tolerance_sentences(self, many: str, found: str, level: float) -> list[str]:
+        """Return which groups differ from the rest by more than the tolerance."""
+        assert self.tolerance is not None
+        different = self._more_than_tolerance(level)
+        how = f"more than the tolerance ({self.tolerance.text})"
+        if not different:
+            none = "none was found to differ from the rest by"
+            return [f"The {many} differ {found}, but {none} {how}."]
+        p_values = [each.p_tolerance or 1.0 for each in different]
+        sentences = [self._different_text(many, different, p_values, f"from the rest by {how}")]
+        others = sum(each.p_value <= level for each in self.groups) - len(different)
+        if others:
+            differ = "differs" if others == 1 else "differ"
+            sentences.append(f"{others:,} more {differ}, but not detectably by more than that.")
+        return sentences
+
+    def _more_than_tolerance(self, level: float) -> list[GroupDifference]:
+        """Return the groups that differ by more than the tolerance, the most distant first."""
+        found = []
+        for each in self.groups:
+            if each.p_tolerance is not None and each.p_tolerance <= level:
+                found.append(each)
+        return sorted(found, key=lambda each: (each.p_tolerance, -each.mmd))
+
+    def _p_text(self, p: float) -> str:
+        return p_value_text(p, self.n_permutations, self.is_complete)
 
     def _single_group(self, level: float) -> str:
         """Return a sentence on a small p-value of one group where all together have none."""
         first = self.groups[0]
         if first.p_value > level or len(self.groups) == 2:
             return ""
-        p = p_value_text(first.p_value, self.n_permutations, self.is_complete)
         return (
-            f" {first.group} alone against the rest has {p}, corrected for {len(self.groups):,} "
-            "groups: a hint, not a finding."
+            f" {first.group} alone against the rest has {self._p_text(first.p_value)}, corrected "
+            f"for {len(self.groups):,} groups: a hint, not a finding."
         )
 
-    def _different_text(self, different: list[GroupDifference]) -> str:
+    def _different_text(
+        self, many: str, different: list[GroupDifference], p_values: list[float], how: str
+    ) -> str:
         """Return which groups differ from the rest, with their corrected p-values."""
-        listed = _listed([str(each.group) for each in different])
-        p = p_value_text(different[0].p_value, self.n_permutations, self.is_complete)
-        were = "was"
+        names = _listed([str(each.group) for each in different])
+        p, differ = self._p_text(p_values[0]), "differs"
         if len(different) > 1:
-            p = f"each {p_text(max(each.p_value for each in different), is_bound=True)}"
-            were = "were"
-        found = f"{len(different):,} {were} found to differ from the rest: {listed}"
-        return f"{found} ({p}, corrected for {len(self.groups):,} groups)"
+            p, differ = f"each {p_text(max(p_values), is_bound=True)}", "differ"
+        rows = f"({self.n:,} rows in all)"
+        approximately = ", approximately" if self.tolerance is not None else ""
+        corrected = f"({p}{approximately}, corrected for {len(self.groups):,} groups)"
+        return f"{len(different):,} of {many} {rows} {differ} {how}: {names} {corrected}."
 
     def _where(self, level: float) -> str:
         """Return in which column the first group that differs does so most, and how.
 
         If no group stands out, it is the group with the largest shift of the column that differs
-        most. A shift below two standard errors is not called one: the column differs in spread or
-        shape.
+        most.
         """
         if not self.features or self.features[0].p_value > level:
             return ""
         most = self.features[0]
-        group, column, shift = most.group, most.name, most.shift
-        if self.groups[0].p_value <= level:
-            group, column, shift = self.groups[0].group, self.groups[0].column, self.groups[0].shift
-        n = next(each.n for each in self.groups if str(each.group) == str(group))
-        error = (1 / n + 1 / max(1, self.n - n)) ** 0.5
-        if abs(shift) < MIN_STANDARD_ERRORS * error:
-            return f"Largest difference: {most.name}, in spread or shape more than in its mean."
-        words = shift_words(shift, f"in {group} than in the rest")
-        return f"Largest difference: {column}, whose mean is {words}."
+        first = self.groups[0]
+        if self.tolerance is not None:
+            first = next(iter(self._more_than_tolerance(level)), first)
+        if first.p_value > level:
+            n = self._rows_of(most.group)
+            change = _Change(most.group, n, self.n, most.name, most.shift, most.spread)
+            return f"Largest difference: {change.words}."
+        return f"Largest difference: {self._change(first).words}."
+
+    def _rows_of(self, group: str) -> int:
+        return next(each.n for each in self.groups if str(each.group) == group)
+
+    def _change(self, each: GroupDifference) -> _Change:
+        return _Change(str(each.group), each.n, self.n, each.column, each.shift, each.spread)
+
+    def change_text(self, each: GroupDifference) -> str:
+        """Return the column in which a group differs most, and by how much, for a table."""
+        if not each.column:
+            return ""
+        change = self._change(each)
+        if each.p_value > LEVEL and change.kind == "shape":
+            return f"{each.column} {shift_text(each.shift)}"
+        return f"{each.column} {change.short}"
+
+    def column_text(self, each: GroupFeature) -> str:
+        """Return which group adds most to the difference of a column, and how, for a table."""
+        n = self._rows_of(each.group)
+        change = _Change(each.group, n, self.n, each.name, each.shift, each.spread)
+        return f"{each.group} {change.short}"
 
     def _summary(self) -> Summary:
         rows = []
         for each in self.groups:
-            p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
-            most = f"{each.column} {shift_text(each.shift)}" if each.column else ""
-            rows.append((str(each.group), f"{each.n:,}", p, most))
+            p = self._p_text(each.p_value)
+            rows.append((str(each.group), f"{each.n:,}", p, self.change_text(each)))
         tone = FOUND if self.p_value <= LEVEL else NEUTRAL
         header = ("group", "rows", "against the rest", "differs most in (SD)")
         return Summary(self.verdict(), header, rows, tone)
@@ -159,12 +298,19 @@ class GroupResult(Result):
             "n": self.n,
             **super().to_dict(level),
             "groups": [{**asdict(each), "group": str(each.group)} for each in self.groups],
-            "pairs": [
-                {**asdict(each), "first": str(each.first), "second": str(each.second)}
-                for each in self.pairs
-            ],
+            "pairs": [_pair_dict(each) for each in self.pairs],
             "features": [asdict(each) for each in self.features],
+            "tolerance": None if self.tolerance is None else self.tolerance.to_dict(),
         }
+
+
+def _pair_dict(each: PairDifference) -> dict[str, Any]:
+    """Return a pair in JSON's types."""
+    found = asdict(each)
+    found["first"], found["second"] = str(each.first), str(each.second)
+    if isnan(each.mmd):
+        found["mmd"] = None
+    return found
 
 
 def _label(each: GroupDifference) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from scipy.linalg import eigh
@@ -17,13 +18,16 @@ from scipy.sparse import csr_matrix
 
 from muhat._arrays import Array, quotient, slices
 from muhat._validation import check_semidefinite
-from muhat.gram import Approximation
+from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
 from muhat.testing._designs import GroupDesign
 from muhat.testing._distances import features_for
 from muhat.testing._gram import gram_matrix, is_kept
 from muhat.testing._permutations import SHARPNESS, NullMoments
 from muhat.testing._statistics import Statistic
+
+ROWS_PER_CHUNK = 4096
+"""Rows whose features are held at a time."""
 
 MAX_SUMS_HELD = 2**21
 """Sums over groups and components that are held at a time (16 MB)."""
@@ -84,6 +88,39 @@ def stratum_centred(values: Array, strata: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
+class _FeatureSums:
+    """Features of rows, centred within strata: sums over units, and products of columns."""
+
+    sums: Array
+    """Shape (C, r)."""
+    products: Array
+    """Shape (r, r)."""
+    largest: float
+    """The largest k(x, x)."""
+
+    @classmethod
+    def from_rows(cls, features: FeatureMap, X: Array, design: GroupDesign) -> _FeatureSums:
+        """Add up features of rows in chunks, of which none is kept."""
+        origin = features(X[:ROWS_PER_CHUNK]).mean(axis=0)  # so that few digits cancel
+        r = len(origin)
+        sums, products = np.zeros((len(design.labels), r)), np.zeros((r, r))
+        largest = 0.0
+        for some in slices(0, len(X), ROWS_PER_CHUNK):
+            phi = features(X[some])
+            largest = max(largest, float(np.einsum("ij,ij->i", phi, phi).max()))
+            phi = phi - origin
+            products += phi.T @ phi
+            unit = design.unit[some]
+            starts = np.flatnonzero(np.diff(unit, prepend=-1))
+            sums[unit[starts]] += np.add.reduceat(phi, starts, axis=0)
+        n = np.bincount(design.strata, weights=design.sizes)
+        starts = np.searchsorted(design.strata, np.arange(len(n)))
+        means = np.add.reduceat(sums, starts, axis=0) / n[:, None]
+        products -= (n[:, None] * means).T @ means
+        return cls(sums - design.sizes[:, None] * means[design.strata], products, largest)
+
+
+@dataclass(frozen=True, eq=False)
 class GroupSpectrum:
     """The spectrum of the Gram matrix of all rows, centred within strata, summed over units."""
 
@@ -100,15 +137,13 @@ class GroupSpectrum:
     ) -> GroupSpectrum:
         """Decompose the Gram matrix of the rows, or of features learnt from ``learn``."""
         N, strata = len(X), design.row_strata
-        starts = np.searchsorted(design.unit, np.arange(len(design.labels)))
         if isinstance(gram, Approximation):
-            phi = features_for(kernel, gram, learn)(X)
-            largest = float(np.einsum("ij,ij->i", phi, phi).max())
-            phi = stratum_centred(phi, strata)
-            gamma, V = eigh(phi.T @ phi / N, driver="evd", check_finite=False)
+            found = _FeatureSums.from_rows(features_for(kernel, gram, learn), X, design)
+            largest = found.largest
+            gamma, V = eigh(found.products / N, driver="evd", check_finite=False)
             kept = is_kept(gamma, N)
             gamma = gamma[kept]
-            Z = np.add.reduceat(phi, starts, axis=0) @ (V[:, kept] / np.sqrt(N * gamma))
+            Z = found.sums @ (V[:, kept] / np.sqrt(N * gamma))
         else:
             K = gram_matrix(kernel, X)
             largest = float(K.diagonal().max())
@@ -117,6 +152,7 @@ class GroupSpectrum:
             if not kernel.positive_semidefinite:
                 check_semidefinite(gamma)
             kept = is_kept(gamma, N, largest)
+            starts = np.searchsorted(design.unit, np.arange(len(design.labels)))
             gamma, Z = gamma[kept], np.add.reduceat(U[:, kept], starts, axis=0)
         bound = kernel.bound if np.isfinite(kernel.bound) else largest
         return cls(gamma, Z, bound)
@@ -133,6 +169,10 @@ class GroupSpectrum:
         """Return h(γ) of statistics whose parameters are numbers, shape (J, r)."""
         H = np.array([each.weight(self.gamma) for each in statistics])
         return H.reshape(len(statistics), len(self.gamma))
+
+    def features(self, design: GroupDesign) -> Array:
+        """Return sums of features over units, whose products are those of the kernel, (C, r)."""
+        return np.asarray(self.Z * np.sqrt(design.sizes.sum() * self.gamma))
 
     def stratum_squares(self, strata: Array) -> Array:
         """Return the sums of Z² over the units of every stratum, shape (strata, r)."""
@@ -220,22 +260,60 @@ def _null_moments(weights: Array, degrees: int) -> NullMoments:
     return NullMoments.from_squares(sums, unit)
 
 
+def differences_from_rest(features: Array, design: GroupDesign) -> Array:
+    """Return the mean of every group minus that of the rest, within strata, shape (T, r)."""
+    n = design.row_counts
+    own = np.zeros((design.n_groups, features.shape[1]))
+    np.add.at(own, design.labels, features)
+    of_strata = np.zeros((len(n), features.shape[1]))
+    np.add.at(of_strata, design.strata, features)
+    own -= (n / n.sum(axis=1, keepdims=True)).T @ of_strata
+    return np.asarray(quotient(own, effective_rows(n)[:, None]))
+
+
+def effective_rows(n: Array) -> Array:
+    """Return Σ_s n_ts (N_s − n_ts)/N_s of groups, from the rows of strata and groups."""
+    N = n.sum(axis=1, keepdims=True)
+    return np.asarray((n * (N - n) / N).sum(axis=0))
+
+
 @dataclass(frozen=True, eq=False)
 class GroupDistances:
-    """The observed MMD of each group from the rest, shape (T,), and of pairs, shape (T, T)."""
+    """The observed MMD of each group from the rest, shape (T,), and of pairs, shape (T, T).
+
+    With strata both are averages of the differences within strata. A pair that no stratum has both
+    groups of has no distance: nan.
+    """
 
     from_rest: Array
     between: Array
 
     @classmethod
-    def from_spectrum(cls, spectrum: GroupSpectrum, sums: GroupSums) -> GroupDistances:
-        """Return the distances of observed groups in the kernel of a spectrum."""
-        n = sums.n_rows[0]
-        N = n.sum()
-        S = sums.observed(spectrum.Z)
-        G = N * (S * spectrum.gamma) @ S.T
+    def from_features(cls, features: Array, design: GroupDesign) -> GroupDistances:
+        """Return the distances of observed groups from features of units, shape (C, r)."""
+        from_rest = np.linalg.norm(differences_from_rest(features, design), axis=1)
+        if len(design.counts) > 1:
+            return cls(from_rest, _distances_within_strata(features, design))
+        sums = np.zeros((design.n_groups, features.shape[1]))
+        np.add.at(sums, design.labels, features)
+        means = sums / design.row_counts.T
+        G = means @ means.T
         own = G.diagonal()
-        from_rest = np.sqrt(np.maximum(own, 0)) * N / (n * (N - n))
-        means = own / n**2
-        between = means[:, None] + means - 2 * G / (n[:, None] * n)
-        return cls(from_rest, np.sqrt(np.maximum(between, 0)))
+        return cls(from_rest, np.sqrt(np.maximum(own[:, None] + own - 2 * G, 0)))
+
+
+def _distances_within_strata(features: Array, design: GroupDesign) -> Array:
+    """Return the lengths of the mean differences of pairs within strata, shape (T, T)."""
+    n = design.row_counts
+    between = np.zeros((design.n_groups, design.n_groups))
+    for t, u in combinations(range(design.n_groups), 2):
+        both = n[:, t] + n[:, u]
+        rows = quotient(n[:, t] * n[:, u], both).sum()
+        if not rows:
+            between[t, u] = between[u, t] = np.nan
+            continue
+        share = quotient(n[:, t], both)[design.strata]
+        coefficients = np.where(design.labels == t, 1 - share, 0.0)
+        coefficients -= np.where(design.labels == u, share, 0.0)
+        between[t, u] = between[u, t] = np.linalg.norm(coefficients @ features) / rows
+    return between

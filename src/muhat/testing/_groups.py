@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from muhat.testing._group_pairs import (
     n_last_look,
     p_values_of_pairs,
 )
+from muhat.testing._group_pictures import GroupPictures, column_quantiles
 from muhat.testing._group_results import GroupDifference, GroupResult, PairDifference
 from muhat.testing._group_statistics import (
     GroupDistances,
@@ -43,6 +45,13 @@ from muhat.testing._permutations import (
 )
 from muhat.testing._results import Candidates, result_fields
 from muhat.testing._statistics import MMD, Filtered, Spectral, Statistic
+from muhat.testing._tolerance import (
+    HALVES,
+    Tolerance,
+    ToleranceTest,
+    check_tolerance,
+    equivalent_shift,
+)
 from muhat.testing._two_samples import candidates_of, families_of_kernels
 
 MAX_ROWS_DENSE = 500
@@ -93,6 +102,12 @@ class GroupTest(PermutationTest):
         the pool. The p-value is exact in any case.
     standardize : bool, default=True
         Whether columns are brought to mean 0 and variance 1 over all groups together.
+    tolerance : float or 'halves', default=None
+        A distance (MMD, δ) up to which groups count as alike. Beside the exact p-values for any
+        difference, every group then has an approximate one for a distance of more than δ from the
+        rest. 'halves': as far as the first and the second half of every group's rows, in the order
+        given, are apart. Distances are then those of one kernel: the Gaussian at the median
+        bandwidth of all rows, or ``kernel`` if that is one.
     n_permutations : int, default=999
         If there are no more relabelings than that, all of them are taken instead of random ones.
     random_state : int, RandomState, Generator or None, default=0
@@ -122,6 +137,7 @@ class GroupTest(PermutationTest):
         statistics: Any = DEFAULT_STATISTICS,
         gram: Any = "auto",
         standardize: bool = True,
+        tolerance: Any = None,
         n_permutations: int = 999,
         random_state: Any = 0,
         n_jobs: int | None = None,
@@ -131,6 +147,7 @@ class GroupTest(PermutationTest):
         self.statistics = statistics
         self.gram = gram
         self.standardize = standardize
+        self.tolerance = tolerance
         self.n_permutations = n_permutations
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -174,11 +191,19 @@ class GroupTest(PermutationTest):
         names = names or tuple(f"column {number}" for number in range(rows.shape[1]))
         columns = column_differences(scaled[design.rows], design, permuted.sums, names)
         p_of_groups = self._step_down(scaled, statistics, permuted, rng)
-        pairs = self._pair_differences(permuted, statistics, rng)
-        groups = _group_differences(permuted, columns, p_of_groups, names)
+        p_of_pairs = self._pair_p_values(permuted, statistics, rng)
+        found = _Found(permuted.features, permuted.distances, p_of_groups, p_of_pairs)
+        if self.tolerance is not None:
+            found = self._with_tolerance(found, scaled, permuted, "pairs" in codes, rng)
+        n_rows = np.bincount(codes["groups"].codes, minlength=design.n_groups)
+        groups = _group_differences(found, design, n_rows, columns, names)
+        quantiles = column_quantiles(
+            rows, codes["groups"].codes, names, columns.features, design.n_groups
+        )
+        pairs = _pair_differences(found, design)
         return GroupResult(
             **result_fields(permuted.table, permuted.candidates),
-            n=len(design.rows),
+            n=len(rows),
             groups=tuple(sorted(groups, key=_most_different_first)),
             pairs=tuple(sorted(pairs, key=_most_different_first)),
             features=columns.features,
@@ -186,11 +211,16 @@ class GroupTest(PermutationTest):
             is_complete=design.is_enumerable(self.n_permutations),
             title=codes["groups"].title,
             rows_together=int(design.sizes[0]) if design.are_bins else 1,
+            tolerance=found.tolerance,
+            pictures=GroupPictures.from_features(
+                found.features, design, found.distances.between, quantiles
+            ),
         )
 
     def _check(self) -> list[Statistic]:
         """Raise MuhatError for invalid parameters; return the statistics."""
         statistics = super()._check()
+        check_tolerance("GroupTest", self.tolerance)
         for place, each in enumerate(statistics):
             if each.unbiased:
                 needed = "statistics must not be unbiased"
@@ -297,22 +327,72 @@ class GroupTest(PermutationTest):
         scores = np.logaddexp.reduce([each.log_scores for each in found])
         (kernel,), _ = candidates[table.largest_statistic]
         (place,) = (number for number, each in enumerate(kernels) if each is kernel)
-        distances = GroupDistances.from_spectrum(spectra[place], sums)
+        features = spectra[place].features(design)
         soft_maxima = (scores - np.log(len(candidates))) / SHARPNESS
         pool = list(zip(kernels, spectra, strict=True))
-        return _Permuted(design, table, candidates, soft_maxima, distances, sums, pool)
+        return _Permuted(design, table, candidates, soft_maxima, features, sums, pool)
 
-    def _pair_differences(
+    def _with_tolerance(
+        self,
+        found: _Found,
+        X: Array,
+        permuted: _Permuted,
+        has_pairs: bool,
+        rng: np.random.Generator,
+    ) -> _Found:
+        """Return what was found with distances in one kernel, and p-values for more than δ."""
+        design = permuted.design
+        learn = X[rng.permutation(design.rows)]
+        kernel = self._tolerance_kernel().resolve(learn)
+        allowed = ToleranceTest.nothing_to_compare(design, self.tolerance)
+        if permuted.spectra:
+            allowed = ToleranceTest.from_rows(
+                X,
+                design,
+                kernel,
+                self._gram(len(design.rows)),
+                learn,
+                self.tolerance,
+                n_draws=self.n_permutations,
+                rng=rng,
+                has_pairs=has_pairs,
+            )
+        # More than δ is not found where no difference is.
+        p_values = np.maximum(allowed.p_values, found.p_of_groups)
+        p_values = np.maximum(p_values, permuted.table.p_value)
+        tolerance = Tolerance(
+            allowed.delta,
+            self.tolerance == HALVES,
+            equivalent_shift(kernel, learn, allowed.delta),
+            kernel,
+            float(p_values.min()),
+        )
+        return replace(
+            found,
+            features=allowed.features,
+            distances=allowed.distances,
+            p_of_tolerance=p_values,
+            tolerance=tolerance,
+        )
+
+    def _tolerance_kernel(self) -> Kernel:
+        """Return the kernel in which a tolerance is measured."""
+        kernels = as_kernels(self.kernel)
+        if self.kernel is None or len(kernels) > 1:
+            return Gaussian()
+        return kernels[0]
+
+    def _pair_p_values(
         self, permuted: _Permuted, statistics: list[Statistic], rng: np.random.Generator
-    ) -> list[PairDifference]:
-        """Return all pairs with their p-values; none beyond 50 groups.
+    ) -> Array:
+        """Return the p-values of all pairs, in the order of combinations; none beyond 50 groups.
 
         The p-value of two groups is that of all groups. Pairs that no stratum has both groups of
         cannot be compared, and have a p-value of 1.
         """
         design = permuted.design
         if design.n_groups > MAX_GROUPS_FOR_PAIRS:
-            return []
+            return np.ones(0)
         pairs = np.column_stack(np.triu_indices(design.n_groups, 1))
         p_values = np.ones(len(pairs))
         p_of_all = permuted.table.p_value
@@ -333,12 +413,7 @@ class GroupTest(PermutationTest):
             T = design.n_groups
             places = np.searchsorted(pairs @ [T, 1], compared @ [T, 1])
             p_values[places] = corrected
-        between = permuted.distances.between
-        differences = []
-        for (t, u), p in zip(pairs.tolist(), p_values.tolist(), strict=True):
-            names = design.names[t], design.names[u]
-            differences.append(PairDifference(*names, float(between[t, u]), p))
-        return differences
+        return p_values
 
     def _pair_factors(
         self, spectra: list[tuple[Kernel, GroupSpectrum]], statistics: list[Statistic]
@@ -362,18 +437,36 @@ class GroupTest(PermutationTest):
 
 @dataclass(frozen=True, eq=False)
 class _Permuted:
-    """All statistics for every relabeling, scores of groups, and observed distances."""
+    """All statistics for every relabeling, scores of groups, and features of units."""
 
     design: GroupDesign
     table: PermutationTable
     candidates: Candidates
     scores: Array
     """The soft maximum of every group's scores against the rest, shape (T, B + 1)."""
-    distances: GroupDistances
-    """For the kernel of the largest statistic."""
+    features: Array
+    """Of units, for the kernel of the largest statistic, shape (C, r)."""
     sums: GroupSums
     spectra: list[tuple[Kernel, GroupSpectrum]]
     """Every kernel with its spectrum; none if all rows are equal."""
+
+    @property
+    def distances(self) -> GroupDistances:
+        """For the kernel of the largest statistic."""
+        return GroupDistances.from_features(self.features, self.design)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Distances and p-values of groups against the rest, and of pairs."""
+
+    features: Array
+    """Of units, in the kernel that distances are measured in, shape (C, r)."""
+    distances: GroupDistances
+    p_of_groups: Array
+    p_of_pairs: Array
+    p_of_tolerance: Array | None = None
+    tolerance: Tolerance | None = None
 
 
 def corrected_p_values(scores: Array) -> Array:
@@ -391,27 +484,53 @@ def _no_differences(kernel: Kernel, sums: GroupSums, design: GroupDesign) -> _Pe
     """Return what is found in rows that are all equal: every p-value is 1."""
     T = design.n_groups
     table = PermutationTable(np.zeros((1, sums.n_relabelings)), np.zeros(1))
-    distances = GroupDistances(np.zeros(T), np.zeros((T, T)))
     scores = np.zeros((T, sums.n_relabelings))
-    return _Permuted(design, table, [((kernel,), (MMD(),))], scores, distances, sums, [])
+    features = np.zeros((len(design.labels), 1))
+    return _Permuted(design, table, [((kernel,), (MMD(),))], scores, features, sums, [])
 
 
 def _group_differences(
-    permuted: _Permuted, columns: ColumnDifferences, p_of_groups: Array, names: tuple[str, ...]
+    found: _Found,
+    design: GroupDesign,
+    n_rows: Array,
+    columns: ColumnDifferences,
+    names: tuple[str, ...],
 ) -> list[GroupDifference]:
     """Return every group against the rest."""
-    n_rows = permuted.sums.n_rows[0].astype(int)
     groups = []
-    for t, label in enumerate(permuted.design.names):
+    for t, label in enumerate(design.names):
         column = columns.columns[t]
-        shift = float(columns.shifts[t, column])
-        mmd, p = float(permuted.distances.from_rest[t]), float(p_of_groups[t])
-        groups.append(GroupDifference(label, int(n_rows[t]), mmd, p, names[column], shift))
+        p_tolerance = None
+        if found.p_of_tolerance is not None:
+            p_tolerance = float(found.p_of_tolerance[t])
+        groups.append(
+            GroupDifference(
+                label,
+                int(n_rows[t]),
+                float(found.distances.from_rest[t]),
+                float(found.p_of_groups[t]),
+                names[column],
+                float(columns.shifts[t, column]),
+                float(columns.spreads[t, column]),
+                p_tolerance,
+            )
+        )
     return groups
 
 
+def _pair_differences(found: _Found, design: GroupDesign) -> list[PairDifference]:
+    """Return all pairs; none if they have no p-values."""
+    between = found.distances.between
+    differences = []
+    pairs = combinations(range(design.n_groups), 2)
+    for (t, u), p in zip(pairs, found.p_of_pairs.tolist(), strict=False):
+        names = design.names[t], design.names[u]
+        differences.append(PairDifference(*names, float(between[t, u]), p))
+    return differences
+
+
 def _most_different_first(each: GroupDifference | PairDifference) -> tuple[float, float]:
-    return each.p_value, -each.mmd
+    return each.p_value, -np.nan_to_num(each.mmd)
 
 
 def _split_columns(X: Any, **given: Any) -> tuple[Any, dict[str, Any]]:
