@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -166,7 +167,7 @@ class Comparison(Reportable, HtmlReprMixin):
             if estimator.features_ is None:
                 got = "one fitted by products"
             raise MuhatError("Comparison", needed, got, "use muhat.compare(X, gram=...)")
-        filters = [choice.filter for choice in estimator.choices_]
+        filters = list(map(attrgetter("filter"), estimator.choices_))
         selection = estimator.selection
         if isinstance(estimator.filter, str) and estimator.filter == "auto":
             selection = estimator.choices_[0].rule
@@ -291,7 +292,7 @@ class Comparison(Reportable, HtmlReprMixin):
             )
         if self.helps and best.improvement >= 100:
             return (
-                f"Shrinkage helps: the mean of {on} cannot be told from zero, and {best}, "
+                f"Shrinkage helps: the mean of {on} is indistinguishable from zero, and {best}, "
                 "which shrinks it to zero, "
                 "is estimated to save all of the plain average's expected squared error."
             )
@@ -332,6 +333,9 @@ class Comparison(Reportable, HtmlReprMixin):
             "risk",
             "eigenvalues",
         )
+        stacked = None
+        if self.stacked is not None:
+            stacked = json_safe(self.stacked.to_dict())
         return {
             **{name: json_safe(getattr(self, name)) for name in numbers},
             "n_components": self.n_components or None,
@@ -341,8 +345,8 @@ class Comparison(Reportable, HtmlReprMixin):
             "default": self.default_verdict(),
             "verdict": self.verdict(),
             "notes": list(self.notes),
-            "estimators": [row.to_dict() for row in self.rows],
-            "stacked": None if self.stacked is None else json_safe(self.stacked.to_dict()),
+            "estimators": list(map(Row.to_dict, self.rows)),
+            "stacked": stacked,
         }
 
     def _summary(self) -> Summary:

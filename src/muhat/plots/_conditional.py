@@ -138,11 +138,9 @@ class QuantileDisplay(Display):
         if hasattr(frame, "iloc"):  # a data frame of pandas
             points = type(frame)(grid, columns=frame.columns)
         quantiles = np.asarray(estimator.predict_quantiles(points, list(levels)))
-        name, output_name = f"feature {place}", "y"
-        if names is not None:
-            name, output_name = names
-        elif known:
-            name = known[place]
+        if names is None and known:
+            names = known[place], "y"
+        name, output_name = names or (f"feature {place}", "y")
         return cls(
             values,
             tuple(levels),

@@ -30,6 +30,6 @@ def figure_of_prediction(result: PredictionResult) -> Any:
         draw(new_rows_plot(result), axes)
     column = int(np.argmax(result.importance))
     X, y = result.training_rows
-    names = (result.columns[column], result.target)
+    names = result.columns[column], result.target
     QuantileDisplay.from_estimator(result.model, X, y, column, names=names).plot(right)
     return figure

@@ -135,7 +135,7 @@ class LeftOutMoments:
         h = w - np.eye(len(w))[0]
         gained, squared = float(self.cross @ h - self.inner[0] @ h), float(h @ self.inner @ h)
         if squared <= ROUNDING_SHARE * float(np.abs(self.inner).max()):
-            return 1.0  # no step at all, whose length says nothing
+            return 1.0  # no step at all
         return min(max(gained / (bias_factor * squared), 0.0), 1.0)
 
     def best_weights(self, masses: Array | None = None) -> Array:
