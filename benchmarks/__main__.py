@@ -16,6 +16,7 @@ GROUPS = (
     "pca",
     "testing",
     "conditional",
+    "seconds",
     "evidence",
     "approximation",
     "products",

@@ -242,7 +242,7 @@ def test_no_more_than_all_of_a_risk_is_said_to_be_gained_and_gains_rank_as_score
     in_order = sorted((row.improvement for row in centred.rows), reverse=True)
     np.testing.assert_allclose([row.improvement for row in by_score], in_order, rtol=1e-12)
     assert len({row.improvement for row in by_score}) >= len({row.score for row in by_score}) > 4
-    assert "cannot be told from zero" in centred.verdict()
+    assert "indistinguishable from zero" in centred.verdict()
     assert "no more than all of KME's risk can be gained" in centred.notes[0]
     scaled = compare(X, kernel="linear")
     assert scaled.best.improvement < 100

@@ -22,6 +22,8 @@ from paper.experiments import (
     group_gains,
     group_learning,
     group_means,
+    levels_of_defaults,
+    levels_of_groups,
     levels_of_tests,
     loss,
     pca_components,
@@ -89,9 +91,23 @@ PAGES: dict[str, Page] = {
         ),
     ),
     "tests-evidence": Page(
-        _by_name(levels_of_tests, alternatives_of_tests, power_of_tests, times_of_tests),
+        _by_name(
+            levels_of_tests,
+            levels_of_defaults,
+            alternatives_of_tests,
+            power_of_tests,
+            times_of_tests,
+        ),
         title="Tests of two samples, of independence and of drift: the evidence",
         preface="Levels, power and times of the tests, measured by `python -m paper tests`.",
+    ),
+    "group-tests-evidence": Page(
+        _by_name(levels_of_groups),
+        title="Tests of many groups: the evidence",
+        preface=(
+            "Levels of `GroupTest` under designs, with the designs ignored, and with a tolerance, "
+            "measured by `python -m paper group-tests`."
+        ),
     ),
 }
 """The pages of results, by the names of their files; only the first is on the paper itself."""

@@ -182,6 +182,13 @@ def as_array(values: Any) -> Array:
         return np.asarray(values, dtype=object)
 
 
+def float_type(is_single: bool) -> type[np.floating[Any]]:
+    """Return float32 for numbers that all are, else float64."""
+    if is_single:
+        return np.float32
+    return np.float64
+
+
 def has_finite_sum(values: Array) -> bool:
     """Whether the sum is finite, and so every value; if not, perhaps only the sum overflows."""
     with np.errstate(over="ignore", invalid="ignore"):

@@ -119,7 +119,7 @@ def _levels(quantiles: str | None) -> list[float]:
     if quantiles is None:
         return []
     try:
-        return [float(each) for each in quantiles.split(",")]
+        return list(map(float, quantiles.split(",")))
     except ValueError:
         needed = "numbers between 0 and 1, between commas, are needed"
         raise MuhatError("--quantiles", needed, repr(quantiles)) from None
@@ -133,14 +133,17 @@ class _AppliedModel:
     ) -> None:
         self.model = model
         self.who = who
-        self.last = model[-1] if isinstance(model, Pipeline) else model
+        self.last = model
+        if isinstance(model, Pipeline):
+            self.last = model[-1]
         self.confidence = confidence
         self.quantiles = quantiles
         self.row_numbers: Array | None = None
         self.training = training_rows(self.last)
         self.seen: ReservoirSample | None = None
-        names = getattr(model, "feature_names_in_", None)
-        self.columns = None if names is None else list(names)
+        self.columns: list[str] | None = None
+        if hasattr(model, "feature_names_in_"):
+            self.columns = list(model.feature_names_in_)
         if (quantiles or confidence is not None) and not isinstance(self.last, ConditionalMean):
             needed = "a model of y given x is needed for intervals and quantiles"
             raise MuhatError(who, needed, f"a {type(self.last).__name__}")
@@ -179,9 +182,13 @@ class _AppliedModel:
                 columns["row"] = self.row_numbers[start:end]
             X = self._transformed(batch)
             if self.training is not None:
-                rows = np.asarray(X) if isinstance(self.model, Pipeline) else batch
+                rows = batch
+                if isinstance(self.model, Pipeline):
+                    rows = np.asarray(X)
                 some = ReservoirSample.from_batch(SampleBatch(rows, start), MAX_SHIFT_ROWS)
-                self.seen = some if self.seen is None else self.seen + some
+                if self.seen is not None:
+                    some = self.seen + some
+                self.seen = some
             start = end
             yield columns | self._values_at(X, batch)
 

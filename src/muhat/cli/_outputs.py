@@ -30,7 +30,7 @@ def check_outputs(inputs: Sequence[Path | None], **outputs: Path | None) -> None
     read: list[Path] = []
     for path in inputs:
         if path is not None:
-            read += _files_of(path)
+            read += files_of(path)
     seen: dict[Path, str] = {}
     for name, path in outputs.items():
         if path is None:
@@ -73,6 +73,13 @@ def check_file(option: str, path: Path | None, endings: Sequence[str]) -> None:
     check_writable(path)
 
 
+def path_text(path: Path | None) -> str | None:
+    """Return a path as JSON has it, None for none."""
+    if path is None:
+        return None
+    return str(path)
+
+
 def print_written(**files: Path | None) -> None:
     """Print the files that a command has written, a line each: ``Figure: plot.png``."""
     for name, path in files.items():
@@ -107,7 +114,7 @@ def noted_warnings() -> Iterator[list[str]]:
         warnings.showwarning = show
 
 
-def _files_of(path: Path) -> list[Path]:
+def files_of(path: Path) -> list[Path]:
     """Return the files that are read: those of a folder, else the file."""
     if not path.is_dir():
         return [path]

@@ -66,7 +66,7 @@ def checked_rows(parts: Parts, X: Any) -> Array | Source:
 def _one_column(X: Any) -> Any:
     """Return what has one dimension, as a Series or a list of numbers, as one column.
 
-    Anything else as it is.
+    Anything else is returned unchanged.
     """
     X = as_frame(X)
     if isinstance(X, range) or (

@@ -79,7 +79,10 @@ def compare(
         if isinstance(parts.gram, Approximation):
             example = np.zeros((1, len(moments.mean)))
             parts = replace(parts, gram=parts.gram.transformed(transform, example))
-        rows = TransformedSource(rows, transform) if isinstance(rows, Source) else transform(rows)
+        if isinstance(rows, Source):
+            rows = TransformedSource(rows, transform)
+        else:
+            rows = transform(rows)
     if isinstance(rows, Source):
         comparison = Comparison.from_solution(solve_source(parts, rows), parts)
         return replace(comparison, standardize=standardize)

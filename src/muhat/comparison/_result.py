@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -20,11 +21,11 @@ from muhat.comparison._arguments import checked_parts
 from muhat.comparison._row import Row, json_safe
 from muhat.comparison._scoring import by_leave_one_out, default_row, rows_of
 from muhat.errors import MuhatError
-from muhat.gram import APPROXIMATIONS, FeatureProblem, SpectralProblem
+from muhat.gram import APPROXIMATIONS, FactorProblem, FeatureProblem, SpectralProblem
 from muhat.gram._feature_problem import ERROR_ROWS
 from muhat.kernels import Kernel
 from muhat.mean import KernelMean, Solution, solve, warn_of_open_end
-from muhat.selection import MAX_ROWS_REFIT, LeaveOneOut, name_of_rule
+from muhat.selection import MAX_ROWS_REFIT, Fixed, LeaveOneOut, name_of_rule
 from muhat.selection._base import bias_factor_on
 from muhat.stacking import StackedMean
 
@@ -121,6 +122,8 @@ class Comparison(Reportable, HtmlReprMixin):
         sizes = (problem.n, dimension)
         about = problem.spectrum.gamma, solution.kernel, name_of_rule(parts.rule)
         known: dict[str, Any] = {"gram_reason": solution.plan.reason, "threshold": threshold}
+        if isinstance(problem, FactorProblem):
+            known["gram"] = "low-rank"
         if winner.improvement is not None:
             again = float(bias_factor_on("auto", problem)) - 1
             known["extra_bias"] = 100 * again * float(problem.spectrum.squared_norm) / risk
@@ -158,13 +161,13 @@ class Comparison(Reportable, HtmlReprMixin):
         It must be fitted without target and weights.
         """
         check_is_fitted(estimator)
-        if estimator.gram_ != "dense":
+        if estimator.features_ is not None or estimator.gram_ == "blocks":
             needed = "an estimator that holds its Gram matrix is needed"
             got = "one fitted by features"
             if estimator.features_ is None:
                 got = "one fitted by products"
             raise MuhatError("Comparison", needed, got, "use muhat.compare(X, gram=...)")
-        filters = [choice.filter for choice in estimator.choices_]
+        filters = list(map(attrgetter("filter"), estimator.choices_))
         selection = estimator.selection
         if isinstance(estimator.filter, str) and estimator.filter == "auto":
             selection = estimator.choices_[0].rule
@@ -172,6 +175,8 @@ class Comparison(Reportable, HtmlReprMixin):
         points = estimator.embedding_.points[: len(estimator.weights_)]
         solution = solve(parts, points, checked_masses("Comparison", None, len(points)))
         own = next(choice for choice in solution.choices if choice.filter == estimator.filter_)
+        if own.parameter is not None:  # the estimator's own may have been chosen on a factor
+            own = Fixed(estimator.choice_.parameter).choose(solution.problem, own.filter)
         weights = solution.embedding(own).weights
         gap = np.abs(weights - estimator.weights_).max()
         if estimator.target is not None or gap > rounding(weights) ** 0.5 * np.abs(weights).max():
@@ -287,7 +292,7 @@ class Comparison(Reportable, HtmlReprMixin):
             )
         if self.helps and best.improvement >= 100:
             return (
-                f"Shrinkage helps: the mean of {on} cannot be told from zero, and {best}, "
+                f"Shrinkage helps: the mean of {on} is indistinguishable from zero, and {best}, "
                 "which shrinks it to zero, "
                 "is estimated to save all of the plain average's expected squared error."
             )
@@ -328,6 +333,9 @@ class Comparison(Reportable, HtmlReprMixin):
             "risk",
             "eigenvalues",
         )
+        stacked = None
+        if self.stacked is not None:
+            stacked = json_safe(self.stacked.to_dict())
         return {
             **{name: json_safe(getattr(self, name)) for name in numbers},
             "n_components": self.n_components or None,
@@ -337,8 +345,8 @@ class Comparison(Reportable, HtmlReprMixin):
             "default": self.default_verdict(),
             "verdict": self.verdict(),
             "notes": list(self.notes),
-            "estimators": [row.to_dict() for row in self.rows],
-            "stacked": None if self.stacked is None else json_safe(self.stacked.to_dict()),
+            "estimators": list(map(Row.to_dict, self.rows)),
+            "stacked": stacked,
         }
 
     def _summary(self) -> Summary:

@@ -118,7 +118,7 @@ def json_safe(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: json_safe(each) for name, each in value.items()}
     if isinstance(value, np.ndarray):
-        return [json_safe(each) for each in value.tolist()]
+        return list(map(json_safe, value.tolist()))
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value

@@ -108,7 +108,7 @@ def _errors(
 def by_leave_one_out(problem: SpectralProblem, choices: Sequence[Choice]) -> list[Choice | None]:
     """Return each choice with its leave-one-out gains.
 
-    Known where that rule chose, None where they are too dear.
+    They are known where that rule chose, and None where they are too expensive.
     """
     scored: list[Choice | None] = []
     others: dict[int, Candidates] = {}

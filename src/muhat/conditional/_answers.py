@@ -114,9 +114,9 @@ class ConditionalAnswers(BaseEstimator):
         if method == "conformal":
             model, columns, gaps = self._calibrated(level)
             reach = reach_of(who, level, gaps)
-            new = checked_sample(self, X, reset=False)[
-                :, columns if columns is not None else slice(None)
-            ]
+            new = checked_sample(self, X, reset=False)
+            if columns is not None:
+                new = new[:, columns]
             middle = model._by_chunks(new, model._fit.predictions)
             return self._shaped(np.stack([middle - reach, middle + reach], axis=-1))
         n, upper = self._fit.n, checked_place(who, level, self._fit.n)
@@ -270,7 +270,7 @@ class ConditionalAnswers(BaseEstimator):
         """
         check_is_fitted(self, "choice_")
         outputs = self._outputs
-        values = as_real_numbers(function(outputs[:, 0] if self._is_flat else outputs))
+        values = as_real_numbers(function(self._shaped(outputs)))
         if values.ndim not in (1, 2) or len(values) != len(outputs):
             needed = (
                 f"the function must return a number or a row for each of {len(outputs)} outputs"
@@ -283,7 +283,9 @@ class ConditionalAnswers(BaseEstimator):
 
         x} at one point, of shape (d,) or (1, d), in the RKHS of y.
         """
-        weights = self.weights_at(np.atleast_2d(x) if not hasattr(x, "columns") else x)
+        if not hasattr(x, "columns"):
+            x = np.atleast_2d(x)
+        weights = self.weights_at(x)
         if len(weights) != 1:
             needed, advice = "one point is needed", "take the rows one by one"
             raise MuhatError("ConditionalMean.embedding_at", needed, len(weights), advice)
@@ -384,7 +386,8 @@ class ConditionalAnswers(BaseEstimator):
         X = checked_sample(self, X, reset=False).astype(np.float64, copy=False)
         if isinstance(self.kernel_, Precomputed):
             X = X[:, self._taken]
-            X = X if self._copies is None else X[:, self._copies[0]]
+            if self._copies is not None:
+                X = X[:, self._copies[0]]
         else:
             X = self._scaled(X)
         return np.concatenate([function(X[some]) for some in slices(0, len(X), ROWS_PER_BLOCK)])
@@ -413,7 +416,9 @@ class ConditionalAnswers(BaseEstimator):
     def _on_rows(self, values: Array) -> Array:
         """Return values of rows that take part, NaN for the others."""
         on_rows = np.full((len(self._taken), values.shape[1]), np.nan)
-        on_rows[self._taken] = values if self._copies is None else values[self._copies[1]]
+        if self._copies is not None:
+            values = values[self._copies[1]]
+        on_rows[self._taken] = values
         return self._shaped(on_rows)
 
     def _averaged(self, values: Array) -> Any:

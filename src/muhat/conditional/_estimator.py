@@ -244,11 +244,10 @@ class ConditionalMean(
             raise MuhatError("batches", "at least one batch is needed", "none")
         names = getattr(batches, "columns", getattr(first, "columns", range(first.shape[1])))
         order, outputs = split_columns(who, [*names], target)
-        x = (
-            first.iloc[:, order[:-outputs]]
-            if hasattr(first, "iloc")
-            else checked_batch(first, 0)[:, order[:-outputs]]
-        )
+        if hasattr(first, "iloc"):
+            x = first.iloc[:, order[:-outputs]]
+        else:
+            x = checked_batch(first, 0)[:, order[:-outputs]]
         checked_sample(self, x, reset=True)
         source = TransformedSource(StreamSource(batches), partial(reordered, order))
         return self._fit_source(

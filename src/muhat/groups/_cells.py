@@ -65,6 +65,11 @@ class CellRows:
         """The group of each row, of shape (n,)."""
         return self.cells // self.F
 
+    @cached_property
+    def has_weights(self) -> bool:
+        """Whether any row has a weight other than one."""
+        return bool((self.masses != 1).any())
+
     def sums(self, values: Array) -> Array:
         """Return the sums of a value of each row over every cell, of shape (T, F)."""
         totals = np.bincount(self.cells, weights=values, minlength=self.T * self.F)
@@ -205,9 +210,9 @@ def _block_sums(
         cells, first = np.unique(rows.cells[some], return_index=True)
         places.append(cells)
         starts.append(first)
-    weighted = values * rows.masses[j]
-    by_column = np.add.reduceat(weighted, starts[1], axis=1, dtype=np.float64)
-    by_column *= rows.masses[i, None]
+    if rows.has_weights:
+        values = values * rows.masses[j] * rows.masses[i, None]
+    by_column = np.add.reduceat(values, starts[1], axis=1, dtype=np.float64)
     return (places[0], places[1]), np.add.reduceat(by_column, starts[0], axis=0)
 
 

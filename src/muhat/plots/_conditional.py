@@ -109,8 +109,7 @@ class QuantileDisplay(Display):
         y: Any,
         feature: int | str = 0,
         levels: tuple[float, ...] = LEVELS,
-        name: str = "",
-        output_name: str = "y",
+        names: tuple[str, str] | None = None,
     ) -> Self:
         """Return the display of a fitted conditional mean of one output.
 
@@ -124,8 +123,8 @@ class QuantileDisplay(Display):
             The feature along which y is shown, by number or by name.
         levels : tuple of float
             The levels of the quantiles.
-        name, output_name : str
-            What the feature is called, if not by its name in X, and what y is.
+        names : tuple of two str, default=None
+            What the feature and y are called, if not by the feature's name in X and y.
         """
         check_is_fitted(estimator, "choice_")
         frame = as_frame(X)
@@ -139,15 +138,16 @@ class QuantileDisplay(Display):
         if hasattr(frame, "iloc"):  # a data frame of pandas
             points = type(frame)(grid, columns=frame.columns)
         quantiles = np.asarray(estimator.predict_quantiles(points, list(levels)))
-        if known:
-            name = name or known[place]
+        if names is None and known:
+            names = known[place], "y"
+        name, output_name = names or (f"feature {place}", "y")
         return cls(
             values,
             tuple(levels),
             quantiles,
             rows[:, place],
             np.asarray(y, dtype=float),
-            name or f"feature {place}",
+            name,
             rows.shape[1],
             output_name,
         )

@@ -180,7 +180,7 @@ def _draw_bars(content: Bars, ax: Any) -> None:
     ax.set_yticks(places, names)
     ax.set_ylim(max(len(lengths), MIN_BAR_SLOTS) - 0.5, -0.5)
     ax.set_xlim(0, 1.45 * max([*lengths, 1e-9]))  # room for the words behind the longest bar
-    ax.set_xlabel(content.axis)
+    ax.set_xlabel(content.axis.replace("  (", "\n("))  # the unit below, as both are often too long
 
 
 def _draw_legend(ax: Any, handles: list[Any], labels: list[str], outside: bool) -> None:

@@ -30,7 +30,6 @@ def figure_of_prediction(result: PredictionResult) -> Any:
         draw(new_rows_plot(result), axes)
     column = int(np.argmax(result.importance))
     X, y = result.training_rows
-    QuantileDisplay.from_estimator(
-        result.model, X, y, column, name=result.columns[column], output_name=result.target
-    ).plot(right)
+    names = result.columns[column], result.target
+    QuantileDisplay.from_estimator(result.model, X, y, column, names=names).plot(right)
     return figure

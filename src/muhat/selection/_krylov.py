@@ -155,7 +155,9 @@ class Krylov(Scores):
             for each in candidates
         ]
         last = max(float(each.max()) for each in exact)
-        look = int(max(last, 1)) if last <= self.limit else FIRST_CHECK
+        look = FIRST_CHECK
+        if last <= self.limit:
+            look = int(max(last, 1))
         while True:
             while self.steps < min(look, self.limit) and not self._exhausted:
                 self._advance()
@@ -335,7 +337,7 @@ class Krylov(Scores):
     def _ritz_after(self, column: _Column, steps: int) -> _Ritz:
         """Return the eigenpairs of T as it was then.
 
-        A negative eigenvalue is refused, unless it is rounding.
+        A negative eigenvalue raises MuhatError, unless it is rounding.
         """
         if not steps:
             return _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
@@ -372,7 +374,9 @@ class Krylov(Scores):
     def _solution(self, ritz: _Ritz, candidates: Candidates) -> Array:
         """Return the coordinates of every solution in the basis Q, shape (parameters, steps)."""
         moved = self._values(ritz, candidates).moved
-        return (ritz.first - moved if self.problem.target is None else -moved) @ ritz.W.T
+        if self.problem.target is None:
+            return (ritz.first - moved) @ ritz.W.T
+        return -moved @ ritz.W.T
 
     def _look(self, column: _Column, candidates: Sequence[Candidates]) -> list[Array]:
         """Return how far each solution may be from where it settles, relative to its size.
@@ -545,5 +549,5 @@ def _distances(some: Array, others: Array) -> Array:
 
 def _scaled(rows: Array, norms: Sequence[float]) -> Array:
     """Return rows divided by their norms, zero where that is."""
-    factors = np.array([1 / norm if norm else 0.0 for norm in norms], rows.dtype)
+    factors = quotient(np.ones(len(norms)), np.asarray(norms)).astype(rows.dtype)
     return rows * factors[:, None]

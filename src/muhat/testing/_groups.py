@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -343,7 +344,7 @@ class GroupTest(PermutationTest):
         """Return what was found with distances in one kernel, and p-values for more than δ."""
         design = permuted.design
         learn = X[rng.permutation(design.rows)]
-        kernel = self._tolerance_kernel().resolve(learn)
+        kernel = self._tolerance_kernel(learn)
         allowed = ToleranceTest.nothing_to_compare(design, self.tolerance)
         if permuted.spectra:
             allowed = ToleranceTest.from_rows(
@@ -375,12 +376,15 @@ class GroupTest(PermutationTest):
             tolerance=tolerance,
         )
 
-    def _tolerance_kernel(self) -> Kernel:
-        """Return the kernel in which a tolerance is measured."""
+    def _tolerance_kernel(self, learn: Array) -> Kernel:
+        """Return the kernel in which a tolerance is measured, its bandwidth a number."""
         kernels = as_kernels(self.kernel)
+        kernel = kernels[0]
         if self.kernel is None or len(kernels) > 1:
-            return Gaussian()
-        return kernels[0]
+            kernel = Gaussian()
+        with catch_warnings():
+            simplefilter("ignore", UserWarning)  # most rows are equal: result.tolerance.kernel
+            return kernel.resolve(learn)
 
     def _pair_p_values(
         self, permuted: _Permuted, statistics: list[Statistic], rng: np.random.Generator
