@@ -106,7 +106,8 @@ def noise_plot(choice: ComponentChoice) -> Plot:
         readings.append((float(x[place]), float(score), text))
     curve = Series("score", "line", x, scores, colour=BLUE, chosen=chosen, readings=readings)
     band = Series("± one standard error", "band", x, scores - spread, scores + spread, colour=BLUE)
-    most = float((scores + spread).max())
+    most, least = float((scores + spread).max()), float((scores - spread).min())
+    low = max(0.0, least - 0.5 * (most - least))
     return Plot(
         "How many components",
         "The squared error of left-out rows in a column, over (1 − D/d)², D being in how many of d "
@@ -115,7 +116,7 @@ def noise_plot(choice: ComponentChoice) -> Plot:
         f"A curve over numbers of components, least at {choice.best}; {choice.n_components} is "
         "the smallest number within one standard error of that.",
         Axis("number of components", 0.0, max(float(x[-1]), 1.0)),
-        Axis("score (small is good)", 0.0, 1.05 * most or 1.0),
+        Axis("score (small is good)", low, most + 0.05 * (most - low) or 1.0),
         [band, curve],
         note=f"marked: {count(choice.n_components, 'component')}",
     )
