@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, quotient
 from muhat.filters import Filter, TruncatedSVD
 from muhat.filters._base import GRID_SIZE, Iteration
 from muhat.pca._left_out import LeftOutRows
@@ -139,6 +139,8 @@ class ComponentChoice:
         D, the mean divergence of x̂: in how many of the d columns x̂ follows the noise of x.
     noise_variances : array of shape (candidates,)
         ‖x − x̂‖²/(d − D), an estimate of the variance of the noise in one column.
+    explained : array of shape (candidates,)
+        1 − Σ‖x − x̂‖²/Σ‖x − mean‖² over left-out rows: the share of the variance of all columns.
     best : int
         The number with the least score; 0 if the mean alone is best.
     n_components : int
@@ -150,6 +152,7 @@ class ComponentChoice:
     standard_errors: Array
     degrees_of_freedom: Array
     noise_variances: Array
+    explained: Array
     best: int
     n_components: int
 
@@ -168,6 +171,7 @@ class ComponentChoice:
             standard_errors=_standard_errors(found.rows, rows.weights),
             degrees_of_freedom=found.freedom,
             noise_variances=found.variances,
+            explained=1 - quotient(found.squares, found.squares[:1]),
             best=best,
             n_components=fewest,
         )
