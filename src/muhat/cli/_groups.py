@@ -222,10 +222,11 @@ def _files_as_groups(
     of_design = {}
     for name, column in design.items():
         of_design[name] = np.concatenate([each.labels[column] for each in samples])
-    dropped, columns = [], []
-    for label, each in zip(sample_names(files), samples, strict=True):
-        dropped.append((label, each.n_dropped, each.n_dropped + len(each.numbers)))
-        columns += each.not_numbers
+    dropped = []
+    columns: list[str] = []
+    for label, sample in zip(sample_names(files), samples, strict=True):
+        dropped.append((label, sample.n_dropped, sample.n_dropped + len(sample.numbers)))
+        columns += sample.not_numbers
     table = replace(tables[0], name=f"{len(files)} files", data=rows)
     return _GroupedSample(table, groups, of_design, left_out_text(columns, dropped))
 

@@ -162,8 +162,7 @@ class ToleranceTest:
             delta = float(tolerance)
         starts = np.searchsorted(split.unit_of_part, np.arange(len(design.labels)))
         units = np.add.reduceat(features, starts, axis=0)
-        noise_of = {True: _PairNoise, False: _CellNoise}[has_pairs]
-        noise = noise_of(units, design)
+        noise = _PairNoise(units, design) if has_pairs else _CellNoise(units, design)
         p_values = _p_values(noise, delta, n_draws, rng)
         p_values[_n_units(design, has_pairs) < 2] = 1.0
         return cls(units, GroupDistances.from_features(units, design), delta, p_values)

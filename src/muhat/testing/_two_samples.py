@@ -524,15 +524,13 @@ class TwoSampleTest(PermutationTest):
         kernel: Kernel = Gaussian()
         if self.kernel is not None and len(samples.kernels) == 1:
             kernel = samples.kernels[0]
-        drawn = []
-        for each in samples.scaled:
-            rows = each.drawn.rows[np.argsort(each.drawn.numbers, kind="stable")]
-            drawn.append(rows if not samples.has_columns else rows.astype(np.float64))
+        x, y = (_drawn_in_order(each) for each in samples.scaled)
         gram: str | Approximation = "dense"
-        if samples.has_columns and sum(map(len, drawn)) > MAX_ROWS_DENSE_DEFAULT:
+        if samples.has_columns and len(x) + len(y) > MAX_ROWS_DENSE_DEFAULT:
             gram = Nystrom(_landmarks.N_LANDMARKS)
         return tolerance_of_two(
-            *drawn,
+            x,
+            y,
             kernel,
             gram,
             self.tolerance,
@@ -662,6 +660,11 @@ def _as_sample(
     if isinstance(given, Source):
         return TestSample.from_source(given, names, size, random_state)
     return TestSample.from_rows(given, names, size, random_state)
+
+
+def _drawn_in_order(sample: TestSample) -> Array:
+    """Return the rows that are held of a sample, in the order in which they were given."""
+    return sample.drawn.rows[np.argsort(sample.drawn.numbers, kind="stable")]
 
 
 def families_of_kernels(kernels: list[Kernel]) -> tuple[Family, ...]:
