@@ -9,9 +9,16 @@ a tolerance?
 
 import numpy as np
 import pandas as pd
+from matplotlib import pyplot
 
-from muhat import GroupTest, load_dataset
-from muhat.plots import figure_of_groups
+from muhat import (
+    GroupBarsDisplay,
+    GroupColumnDisplay,
+    GroupMapDisplay,
+    GroupTest,
+    GroupTreeDisplay,
+    load_dataset,
+)
 
 WORDS = ["heed", "hid", "head", "had", "hard", "hud", "hod", "hoard", "hood", "who'd", "heard"]
 
@@ -22,5 +29,10 @@ words = np.tile(WORDS, 90)
 
 test = GroupTest(tolerance=0.3, n_permutations=199)
 result = test.test(frame, words, strata=speakers)
-figure = figure_of_groups(result)
+
+figure, axes = pyplot.subplots(2, 2, figsize=(11, 8.5), layout="constrained")
+GroupBarsDisplay.from_result(result).plot(axes[0, 0])
+GroupMapDisplay.from_result(result).plot(axes[0, 1])
+GroupTreeDisplay.from_result(result).plot(axes[1, 0])
+GroupColumnDisplay.from_result(result).plot(axes[1, 1])
 print(result.verdict())

@@ -2,7 +2,7 @@
 
 The observed difference of kernel means is shortened to the length δ, noise as that of the rows is
 added, and the length of the sum is compared with that observed. docs/tests.md has the argument, and
-docs/group-tests-evidence.md the levels that were measured.
+paper/experiments/levels_of_groups.py measures levels.
 """
 
 from __future__ import annotations
