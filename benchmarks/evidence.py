@@ -8,10 +8,12 @@ from muhat._arrays import BLAS_ON_ONE_THREAD
 from muhat.datasets import SyntheticFamily
 from muhat.selection import GCV, LeaveOneOut
 from paper._estimators import BY_GCV, BY_LOO, PAPER, LeadingComponents, filter_named
-from paper._samples import BLOCK, exact_losses
+from paper._samples import SAMPLES_PER_TASK, exact_losses
 
 
-def samples_per_second(batch: int = BLOCK, few: int = 10, rounds: int = 3) -> Iterator[Ratio]:
+def samples_per_second(
+    batch: int = SAMPLES_PER_TASK, few: int = 10, rounds: int = 3
+) -> Iterator[Ratio]:
     """(f) The losses of the paper's seven estimators on samples of 50 points in 20 dimensions."""
     draws = list(SyntheticFamily().draw(range(batch), n=50, random_state=0))
 

@@ -1,6 +1,7 @@
 """Write docs/api.md and the pages of the site's reference from docstrings: ``make docs``."""
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from enum import EnumMeta
@@ -23,8 +24,50 @@ parameters and examples. Every name that is not here is internal.
 REFERENCE_HEAD = """Reference
 =========
 
-Every public name, in the order in which data flows; what is not here is internal.
+What you call, by task. Everything in the first list of a section is imported from ``muhat``
+itself. Names for contributors, such as the parts of a Gram matrix, are on
+:doc:`one page with all public names </api>`.
 """
+
+GUIDE = {
+    "Test and compare": ("testing", "comparison"),
+    "Predict": ("conditional",),
+    "Groups": ("groups",),
+    "Components and novelty": ("pca",),
+    "Kernel means": ("mean", "stacking", "embedding", "density"),
+    "Kernels": ("kernels",),
+    "Filters and their parameter": ("filters", "selection"),
+    "Many rows": ("gram",),
+    "Plots": ("plots",),
+    "Files, data sets, saved models": ("data", "datasets", "persistence"),
+}
+"""Sections of the reference, and the modules whose names in ``muhat`` they show."""
+
+ALSO = {
+    "Test and compare": """
+        testing.TwoSampleResult testing.GroupResult testing.IndependenceResult testing.DriftResult
+        comparison.fit_best""",
+    "Predict": "conditional.evaluate conditional.PredictionResult conditional.LeftOutFit",
+    "Components and novelty": "pca.ComponentPath",
+    "Kernel means": "stacking.MixedEmbedding stacking.default_candidates",
+    "Kernels": "kernels.Sum kernels.Product kernels.Scaled kernels.SklearnKernel",
+    "Many rows": "gram.PivotedCholesky gram.pivoted_cholesky notebook.with_progress",
+    "Plots": "plots.figure_of_test plots.figure_of_drift plots.figure_of_prediction plots.save",
+    "Files, data sets, saved models": "datasets.standardized data.DataSet",
+    "Reports": "report.to_html report.Report report.Section report.Table report.render",
+    "Parts of your own": """
+        testing.Statistic testing.Witness selection.Rule stacking.Candidate stacking.GaussianFit
+        stacking.WardMixtures stacking.NuSteps stacking.PlainMean stacking.IndependentBlocks
+        stacking.ClusterJitter figures.Plot figures.Bars figures.Axis figures.Series plots.draw
+        plots.Display errors.MuhatError""",
+    "The paper's theorems": """
+        theory.theorem_1 theory.theorem_2 theory.theorem_3 theory.check_definition_1 theory.rates
+        theory.admissible_fraction theory.characteristic_bound theory.shrink_components
+        theory.whitening theory.ExactLosses theory.SmoothOperator theory.Theorem1 theory.Theorem2
+        theory.Theorem3 theory.Definition1 theory.Rates theory.Constants
+        theory.CharacteristicBound""",
+}
+"""Names of submodules that a section shows besides; all others are for contributors."""
 
 
 def page() -> str:
@@ -143,35 +186,47 @@ def _first_line(part: Any) -> str:
     return (inspect.getdoc(part) or "").strip().split("\n")[0]
 
 
+def reference_sections() -> dict[str, list[str]]:
+    """Return the sections of the reference with full names, each name of ``muhat`` in one."""
+    section_of = {}
+    for title, names in GUIDE.items():
+        for module in names:
+            section_of[module] = title
+    sections: dict[str, list[str]] = {title: [] for title in [*GUIDE, *ALSO]}
+    for name in muhat.__all__:
+        if name != "__version__":
+            sections[section_of[muhat._MODULE_OF[name]]].append(f"muhat.{name}")
+    for title, names in ALSO.items():
+        sections[title] += [f"muhat.{name}" for name in names.split()]
+    return sections
+
+
 def write_reference(folder: Path) -> None:
-    """Write a page that lists all public names by module; Sphinx makes a page of each."""
-    listed: set[int] = set()
-    sections = [REFERENCE_HEAD]
-    for module in modules():
-        parts = [
-            (name, getattr(module, name))
-            for name in public_names(module)
-            if not name.startswith("_")
-        ]
-        fresh = [
-            name
-            for name, part in parts
-            if callable(part) and id(part) not in listed and _is_named(part)
-        ]
-        listed |= {id(part) for _, part in parts}
-        if fresh:
-            title = f"{module.__name__}\n{'-' * len(module.__name__)}\n\n{_first_line(module)}\n"
-            names = "\n".join(f"   {module.__name__}.{name}" for name in fresh)
-            sections.append(
-                f"{title}\n.. autosummary::\n   :toctree: generated\n   :nosignatures:\n\n{names}\n"
-            )
+    """Write a page for each task, and one that lists all; Sphinx makes a page of each name."""
     folder.mkdir(exist_ok=True)
-    text = "\n".join(sections)
-    place = folder / "index.rst"
-    if (
-        not place.exists() or place.read_text(encoding="utf-8") != text
-    ):  # an unchanged page is not built again
+    head, overview = REFERENCE_HEAD + "\n.. toctree::\n   :hidden:\n\n", ""
+    for title, names in reference_sections().items():
+        shown = "".join(f"   {name}\n" for name in names if _is_named(_part(name)))
+        place = re.sub(r"\W+", "-", title.lower())
+        table = f".. autosummary::\n{{options}}   :nosignatures:\n\n{shown}"
+        options = "   :toctree: generated\n"
+        page = f"{title}\n{'=' * len(title)}\n\n{table.format(options=options)}"
+        _write_if_changed(folder / f"{place}.rst", page)
+        head += f"   {place}\n"
+        overview += f"\n{title}\n{'-' * len(title)}\n\n{table.format(options='')}"
+    _write_if_changed(folder / "index.rst", head + overview)
+
+
+def _write_if_changed(place: Path, text: str) -> None:
+    """Write a page, unless it is there: Sphinx does not build an unchanged one again."""
+    if not place.exists() or place.read_text(encoding="utf-8") != text:
         place.write_text(text, encoding="utf-8")
+
+
+def _part(full_name: str) -> Any:
+    """Return what a full name stands for."""
+    module, _, name = full_name.rpartition(".")
+    return getattr(import_module(module), name)
 
 
 def _is_named(part: Any) -> bool:

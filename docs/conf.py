@@ -1,5 +1,6 @@
 """How Sphinx builds the site: ``make docs``."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -18,12 +19,18 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "formulas",
+    "llms",
 ]
 exclude_patterns = ["_build", "gallery/README*", "gallery/**.ipynb"]
 templates_path = ["_templates"]
 
 myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+html_math_renderer = "mathml"  # docs/formulas.py
 autosummary_generate = True
 autosummary_ignore_module_all = False
 autodoc_typehints = "none"
@@ -33,8 +40,11 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": "/plot_",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.ByTask",
     "download_all_examples": False,
+    "backreferences_dir": "reference/examples",  # "Examples using this" on a page of the reference
+    "doc_module": ("muhat",),
+    "thumbnail_size": (640, 420),
     "remove_config_comments": True,
     "abort_on_example_error": True,
     "show_memory": False,
@@ -43,17 +53,36 @@ sphinx_gallery_conf = {
 }
 suppress_warnings = ["config.cache"]
 
+REPOSITORY = os.environ.get("GITHUB_REPOSITORY", "")
+"""``owner/name`` on GitHub, set by its workflows: with it pages get links to edit them."""
+
 html_theme = "pydata_sphinx_theme"
 html_title = "muhat"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["muhat.css"]
+html_favicon = "_static/logo.svg"
+copybutton_exclude = ".linenos, .gp, .go"
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "navbar_align": "left",
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
-    "logo": {"text": f"muhat {release}"},
+    "logo": {
+        "text": f"muhat {release}",
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+    },
 }
+html_sidebars = {"index": [], "coming-from": []}
+html_context = {"default_mode": "auto"}
+if REPOSITORY:
+    owner, _, name = REPOSITORY.partition("/")
+    html_context |= {"github_user": owner, "github_repo": name, "github_version": "main"}
+    html_context["doc_path"] = "docs"
+    html_theme_options["use_edit_page_button"] = True
+    html_theme_options["github_url"] = f"https://github.com/{REPOSITORY}"
 
 
 PLAIN = re.compile(r"\||(?<=\w)_(?!\w)|(?<=[\s(])\*(?=\w)")
@@ -70,9 +99,19 @@ def escape_plain(
         lines[number] = "``".join(outside)
 
 
+def skip_requests(
+    app: object, what: str, name: str, part: object, skip: bool, options: object
+) -> bool | None:
+    """Leave out scikit-learn's ``set_…_request``, whose docstrings refer to its own pages."""
+    if re.fullmatch(r"set_\w+_request", name):
+        return True
+    return None
+
+
 def setup(app: object) -> None:
-    """Tell Sphinx of what is done to docstrings."""
+    """Connect what is done to docstrings and members."""
     app.connect("autodoc-process-docstring", escape_plain)
+    app.connect("autodoc-skip-member", skip_requests)
 
 
 api.write_reference(DOCS / "reference")  # before Sphinx looks for pages

@@ -10,7 +10,7 @@ from paper._estimators import display_name
 
 HOLDS, FAILS = "holds", "does not hold"
 
-NEXT_TO_NOTHING = 0.1
+NEGLIGIBLE_PERCENT = 0.1
 """An improvement, in percent, that we call none."""
 
 

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muhat.embedding import Element
 from muhat.filters import FILTERS, Shrinker
 from muhat.gram import Components, Problem
-from muhat.kernels import Kernel
 from muhat.mean import KernelMean
 from muhat.selection import GCV, LeaveOneOut
-from muhat.stacking import StackedMean
 from muhat.theory import ExactLosses
 from paper._arrays import Array
 
@@ -32,7 +29,7 @@ SMOOTH = ("kme", "s-kmse", "f-kmse", "iterated-tikhonov", "landweber", "nu-metho
 LEFT_OUT = ("tsvd", "componentwise")
 """Those whose exact leave-one-out score takes n decompositions."""
 
-LEFT_OUT_UP_TO = 50
+MAX_ROWS_LEFT_OUT = 50
 """The sample size up to which they are scored so."""
 
 NAMES = {
@@ -87,8 +84,8 @@ class EstimatorLosses:
     Attributes
     ----------
     estimator : str
-        Its name, "auto" for the filter with the largest leave-one-out gain, "default" for
-        ``KernelMean()``, or "stacked" for the stacked mean.
+        Its name, "auto" for the filter with the largest leave-one-out gain, or "default" for
+        ``KernelMean()``.
     rule : str
         "paper", "loo" (our exact leave-one-out where the paper has none), or "oracle", which knows
         the loss.
@@ -106,10 +103,10 @@ def losses_by_rule(exact: ExactLosses, kappa2: float = KAPPA2) -> list[Estimator
 
     Truncated SVD is chosen by the number of components, which is the same as a threshold between a
     sample's own eigenvalues. "auto" has the largest leave-one-out gain of those in ``BY_LOO`` and,
-    up to ``LEFT_OUT_UP_TO`` points, in ``LEFT_OUT``; "default" is what ``KernelMean()`` makes of
+    up to ``MAX_ROWS_LEFT_OUT`` points, in ``LEFT_OUT``; "default" is what ``KernelMean()`` makes of
     the same Gram matrix.
     """
-    ours = LEFT_OUT if exact.problem.n <= LEFT_OUT_UP_TO else ()
+    ours = LEFT_OUT if exact.problem.n <= MAX_ROWS_LEFT_OUT else ()
     chosen, auto = _by_leave_one_out(exact, (*BY_LOO, *ours), kappa2)
     truncated = exact.of_choice(GCV().choose(exact.problem, LeadingComponents()))
     return [
@@ -160,17 +157,6 @@ def _by_leave_one_out(
     best = np.argmax([[choice.gain for choice in each] for each in choices], axis=1)
     auto = EstimatorLosses("auto", "loo", losses[np.arange(len(best)), best])
     return dict(zip(names, losses.T, strict=True)), auto
-
-
-def stacked_embeddings(
-    samples: Sequence[Array], kernels: Sequence[Kernel], places: Sequence[int]
-) -> list[Element]:
-    """Return the stacked mean of each sample, whose number is its random state."""
-    given = zip(samples, kernels, places, strict=True)
-    return [
-        StackedMean(kernel=kernel, random_state=place).fit(X).embedding_
-        for X, kernel, place in given
-    ]
 
 
 def _oracles(exact: ExactLosses, chosen: dict[str, Array], kappa2: float) -> list[EstimatorLosses]:

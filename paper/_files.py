@@ -15,7 +15,7 @@ try:
 except ImportError:  # on Windows
     fcntl = None
 
-UNFINISHED = ".muhat-*"
+UNFINISHED_FILES = ".muhat-*"
 """The names of files that are being written; those of a killed run are deleted by the next."""
 
 
@@ -25,7 +25,7 @@ class ResultsError(MuhatError):
 
 def atomic_write(path: Path, content: bytes) -> None:
     """Write a file, or replace one: beside its place first, then renamed to it."""
-    temporary = path.with_name(UNFINISHED.replace("*", secrets.token_hex(8)))
+    temporary = path.with_name(UNFINISHED_FILES.replace("*", secrets.token_hex(8)))
     try:
         temporary.write_bytes(content)
         os.replace(temporary, path)
@@ -66,7 +66,7 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         if descriptor is not None:
             _lock(descriptor, folder)
-        for path in folder.rglob(UNFINISHED):
+        for path in folder.rglob(UNFINISHED_FILES):
             path.unlink(missing_ok=True)
         yield
     finally:

@@ -18,7 +18,8 @@ QUICK = "quick run"
 PREFACE = (
     "Every figure and table of “Kernel Mean Estimation via Spectral Filtering” (Muandet, "
     "Sriperumbudur and Schölkopf, 2014), computed by `python -m paper`, which also writes this "
-    "page."
+    "page. It has the paper's estimators with its rules, with ours and with the default of "
+    "`KernelMean()`; the stacked mean has a page of its own, by `python -m paper stacking`."
 )
 
 

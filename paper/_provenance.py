@@ -17,7 +17,7 @@ import muhat
 PACKAGES = {"muhat": Path(muhat.__file__).parent, "paper": Path(__file__).parent}
 """Where the source code is, by the name of the package."""
 
-NO_NUMBERS = (
+WITHOUT_NUMBERS = (
     "muhat/__main__.py",
     "muhat/cli",
     "muhat/plots",
@@ -81,7 +81,7 @@ def source_digest(packages: Mapping[str, Path] = PACKAGES) -> str:
     for package, folder in packages.items():
         for path in sorted(folder.rglob("*.py")):
             name = Path(package) / path.relative_to(folder)
-            if not any(name.is_relative_to(part) for part in NO_NUMBERS):
+            if not any(name.is_relative_to(part) for part in WITHOUT_NUMBERS):
                 size = path.stat().st_size
                 digest.update(f"{name.as_posix()} {size}\n".encode() + path.read_bytes())
     return digest.hexdigest()

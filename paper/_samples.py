@@ -9,20 +9,20 @@ from muhat.datasets import Draw
 from muhat.kernels import Gaussian, Kernel
 from muhat.theory import ExactLosses
 from paper._arrays import Array
-from paper._estimators import EstimatorLosses, stacked_embeddings
+from paper._estimators import EstimatorLosses
 from paper._experiment import Row, Settings, Task, in_blocks, rows_of_tasks
 from paper._statistics import improvement, mean_of
 
 SAMPLINGS = ("redrawn", "once")
 """Whether the mixture is drawn anew for each sample, or once for all."""
 
-BLOCK = 200
+SAMPLES_PER_TASK = 200
 """Samples in a task: some seconds, and enough that what they share costs little."""
 
-PILOT = 10**6
+PILOT_OFFSET = 10**6
 """Added to a sample's index for one that only its bandwidth is taken from."""
 
-KERNEL_VALUES = 2 * 10**7
+MAX_KERNEL_VALUES = 2 * 10**7
 """In the Gram matrices of a task, at most: 160 MB."""
 
 
@@ -31,7 +31,7 @@ def blocks(settings: Settings, cases: Iterable[Task]) -> list[Task]:
     tasks: list[Task] = []
     for case in cases:
         n = int(case.get("n") or settings["n"])
-        size = min(settings["block"], max(1, KERNEL_VALUES // n**2))
+        size = min(settings["block"], max(1, MAX_KERNEL_VALUES // n**2))
         tasks += in_blocks(case, settings["m"], size)
     return tasks
 
@@ -58,13 +58,6 @@ def exact_losses(draws: Iterable[Draw], kernels: Iterable[Kernel] | None = None)
     return ExactLosses.from_samples(
         [draw.X for draw in draws], [draw.distribution for draw in draws], kernels
     )
-
-
-def stacked_losses(task: Task, draws: Sequence[Draw], kernels: Sequence[Kernel]) -> EstimatorLosses:
-    """Return the exact losses of the stacked mean on the samples of a task."""
-    means = stacked_embeddings([draw.X for draw in draws], kernels, indices(task))
-    losses = [draw.distribution.squared_distance(mu) for draw, mu in zip(draws, means, strict=True)]
-    return EstimatorLosses("stacked", "loo", np.array(losses))
 
 
 def loss_rows(found: Iterable[EstimatorLosses], **case: Any) -> list[Row]:

@@ -17,7 +17,7 @@ from functools import cache
 from multiprocessing import Pipe, get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for_any
-from time import perf_counter
+from time import process_time
 
 from threadpoolctl import threadpool_limits
 
@@ -25,7 +25,7 @@ from paper._checkpoints import FinishedTask
 from paper._experiment import Experiment, Settings, Task
 from paper._provenance import source_digest
 
-ONE_CORE = dict.fromkeys(("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1")
+ONE_CORE_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1")
 """The environment of a worker: muhat and joblib then use one core."""
 
 
@@ -54,13 +54,13 @@ class TaskCall:
         if own_source() != self.source:
             reason = "this worker has other source code than the run was started with"
             raise TaskError(f"{self}: {reason}; start the run again.")
-        start = perf_counter()
+        start = process_time()
         try:
             with threadpool_limits(limits=1):
                 rows = self.experiment.run(self.settings, self.task)
         except Exception as problem:
             raise TaskError(f"{self}: {type(problem).__name__}: {problem}") from problem
-        return FinishedTask(rows, perf_counter() - start)
+        return FinishedTask(rows, process_time() - start)
 
 
 @cache
@@ -105,7 +105,7 @@ def in_processes(
 def _start_worker(alive: Connection) -> None:
     """Set up a worker: one core, no Ctrl-C, and an end with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ.update(ONE_CORE)
+    os.environ.update(ONE_CORE_ENVIRONMENT)
     threading.Thread(target=_end_with_parent, args=(alive,), daemon=True).start()
 
 

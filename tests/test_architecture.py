@@ -138,6 +138,19 @@ def test_no_module_names_one_that_comes_after_it():
     assert not backwards
 
 
+def test_no_module_reaches_one_that_comes_after_it_through_the_package():
+    """``muhat.report`` imports the module when it is used; a role in ``_PROVIDERS`` is the way."""
+    backwards = []
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Attribute) or ast.unparse(node.value) != "muhat":
+                continue
+            other = muhat._MODULE_OF.get(node.attr, node.attr)
+            if other in ORDER and ORDER.index(other) > ORDER.index(name.split(".")[0]):
+                backwards.append(f"{name} uses muhat.{node.attr}")
+    assert not backwards
+
+
 def test_an_import_by_name_is_seen(tmp_path):
     path = tmp_path / "module.py"
     path.write_text("""

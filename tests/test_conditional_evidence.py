@@ -14,7 +14,7 @@ from muhat._arrays import BLAS_ON_ONE_THREAD
 from muhat.filters import Landweber, Tikhonov
 from muhat.kernels import Gaussian
 from paper import PAGES, Results, draw, evidence_page, read_finished
-from paper._samples import PILOT, median_bandwidth
+from paper._samples import PILOT_OFFSET, median_bandwidth
 from paper._tables import from_csv, one, to_csv
 from paper.experiments import conditional_accuracy as accuracy
 from paper.experiments import conditional_saturation as saturation
@@ -103,7 +103,7 @@ def test_radii_are_those_of_kernel_mean():
     sums = dict.fromkeys(radius.METHODS, 0.0)
     for index, sample in enumerate(SyntheticFamily(20).draw(range(3), 30, settings["seed"])):
         pilot = sample.distribution.sample(
-            50, np.random.default_rng([settings["seed"], PILOT, index])
+            50, np.random.default_rng([settings["seed"], PILOT_OFFSET, index])
         )
         mu = KernelMean(kernel=Gaussian(median_bandwidth(pilot)), filter="kme").fit(sample.X)
         for method in radius.METHODS:

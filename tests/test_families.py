@@ -9,10 +9,13 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import cauchy, norm, rankdata, spearmanr
 
+from benchmarks.weights import power
 from muhat import IndependenceTest, Nystrom, RandomFeatures, TwoSampleTest
 from muhat.kernels import Function, Gaussian, Precomputed
 from muhat.testing._distances import Distance
+from muhat.testing._marginals import ColumnDistances
 from muhat.testing._permutations import Family, PermutationTable
+from muhat.testing._ranks import as_ranks
 from paper._alternatives import DEPENDENCE, DIFFERENCES
 
 CLOSE = 1e-10
@@ -31,6 +34,8 @@ def combined_by_loops(z, families):
         s = [np.log(np.mean([np.exp(5 * z[j, b]) for j in rows])) / 5 for b in range(columns)]
         for b in range(columns):
             p = sum(other >= s[b] - 1e-9 * np.abs(s).max() for other in s) / columns
+            if p == 1 / columns:
+                p *= norm.sf(s[b]) / norm.sf(sorted(s)[-2])
             total[b] += weight * np.tan(np.pi * (0.5 - min(p, 1 - 0.5 / columns)))
     return total
 
@@ -63,6 +68,44 @@ def test_families_are_combined_by_the_formula():
                 np.mean(least.min(axis=0) <= within * (1 + 1e-9))
             )
     assert (table.corrected >= table.p_values).all()
+
+
+def test_an_extreme_value_of_a_family_of_little_weight_has_the_least_p_value():
+    values = rng().normal(size=(2, 40))
+    values[1, 0] = 30.0
+    families = (Family(0.9, np.array([0])), Family(0.1, np.array([1])))
+    table = PermutationTable(values, np.abs(values).max(axis=1), None, families)
+    assert table.p_value == 1 / 40
+    ranks = PermutationTable(values.argsort().argsort() / 40, np.ones(2), None, families)
+    assert ranks.p_value > 1 / 40  # an order alone does not say how far out it is
+
+
+def test_the_column_in_which_samples_differ_most_is_found_by_its_energy_distance():
+    """Distances are compared in their standard deviations over all relabelings."""
+    Z = rng().normal(size=(7, 3)) * [1, 1000, 1e-3]
+    labels = np.zeros((7, 35), dtype=bool)
+    for column, rows in enumerate(combinations(range(7), 3)):
+        labels[list(rows), column] = True
+    w = labels / 3 - ~labels / 4
+    scores = []
+    for values in Z.T:
+        D = cdist(values[:, None], values[:, None])
+        distances = -np.einsum("ib,ij,jb->b", w, D, w)
+        scores.append((distances - distances.mean()) / distances.std())
+    [found] = ColumnDistances.from_rows(Z, labels).largest_scores()
+    np.testing.assert_allclose(found, np.max(scores, axis=0), rtol=CLOSE)
+
+
+def test_ranks_are_scaled_and_ranked_among_the_rows():
+    X = np.array([[3.0, 0.0], [1.0, 0.0], [2.0, 1.0], [100.0, 1.0]])
+    ranks, others = as_ranks(X, np.array([[2.5, 0.0], [1000.0, 0.5]]))
+    np.testing.assert_allclose(ranks[:, 0], np.array([2, 0, 1, 3]) / np.sqrt(1.25) - np.sqrt(1.8))
+    np.testing.assert_allclose(ranks[:, 1], [-1, -1, 1, 1])
+    assert ranks[0, 0] > others[0, 0] > ranks[2, 0]
+    assert others[1, 0] > ranks[3, 0]
+    moved = IndependenceTest(n_permutations=19).test(X[:, :1], X[:, 1])
+    kernels = [type(each.kernels[0]).__name__ for each in moved.tests]
+    assert set(kernels) >= {"Gaussian", "RankGaussian"}
 
 
 def test_a_family_that_never_changes_has_no_say():
@@ -132,8 +175,8 @@ def test_two_samples_have_their_distances_however_kernels_are_held(gram):
     X, Y = rng().normal(size=(20, 2)), rng().normal(0.5, size=(19, 2))
     result = TwoSampleTest(gram=gram, bandwidths=1, n_permutations=19, random_state=0).test(X, Y)
     assert [str(each) for each in result.tests[-2:]] == [
-        "MMD of Distance()",
         "MMD of Distance(ranks)",
+        "MMD of Distance(largest of columns)",
     ]
     dense = TwoSampleTest(gram="dense", bandwidths=1, n_permutations=19, random_state=0).test(X, Y)
     for one, other in zip(
@@ -149,12 +192,12 @@ def test_two_samples_have_their_distances_however_kernels_are_held(gram):
 def test_distances_of_samples_in_bins_and_batches(monkeypatch):
     X, Y = rng().normal(size=(300, 2)), rng().normal(0.1, size=(300, 2))
     options = {"gram": Nystrom(20), "bandwidths": 1, "n_permutations": 19, "random_state": 0}
-    assert len(TwoSampleTest(bins=40, **options).test(X, Y).tests) == 2 * 11 + 2
+    assert len(TwoSampleTest(bins=40, **options).test(X, Y).tests) == 2 * 6 + 2
     monkeypatch.setattr("muhat.testing.TwoSampleTest.max_single_rows", 500)
     in_batches = TwoSampleTest(bins=40, **options).test(np.split(X, 3), np.split(Y, 5))
     assert [str(each) for each in in_batches.tests[-2:]] == [
-        "MMD of Distance()",
         "MMD of Distance(ranks)",
+        "MMD of Distance(largest of columns)",
     ]
     assert in_batches.tests[-2].value > 0
     asked = TwoSampleTest(statistics="mmd", **options).test(X, Y)
@@ -166,7 +209,7 @@ def test_distances_of_samples_in_bins_and_batches(monkeypatch):
 def test_what_is_asked_for_is_all_there_is():
     X, Y = rng().normal(size=(20, 1)), rng().normal(size=(20, 1))
     quick = {"n_permutations": 9, "bandwidths": 2}
-    assert len(IndependenceTest(**quick).test(X, Y).tests) == 2 * 4 + 4 + 3
+    assert len(IndependenceTest(**quick).test(X, Y).tests) == 2 * 4 + 2 * 4 + 3
     assert len(IndependenceTest("gaussian", **quick).test(X, Y).tests) == (2 * 4) ** 2
     assert len(IndependenceTest(statistics="mmd", **quick).test(X, Y).tests) == 4
     assert len(IndependenceTest(kernel_y="laplacian", **quick).test(X, Y).tests) == (2 * 4) ** 2
@@ -318,3 +361,11 @@ def test_the_verdict_on_two_columns_says_whether_one_rises_or_falls_with_the_oth
     assert "y neither rises nor falls steadily as x rises" in symmetric.verdict()
     wide = IndependenceTest(n_permutations=19).test(rng.normal(size=(50, 2)), rng.normal(size=50))
     assert wide.rank_correlation is None
+
+
+@pytest.mark.parametrize("problem", ["independence", "two samples"])
+def test_power_is_measured_by_the_weights_of_families(problem):
+    name, n, *powers = next(power(problem, 1, n_permutations=19))
+    laws = DEPENDENCE if problem == "independence" else DIFFERENCES
+    assert laws[name].n == n
+    assert len(powers) == 2 + 6  # plain tests, and sets of weights

@@ -72,8 +72,8 @@ def rejections(test_of, law, sizes, seed=0):
 @pytest.mark.filterwarnings("ignore")  # of constant columns, which few draws of categories have
 @pytest.mark.parametrize("law", LAWS)
 def test_the_default_of_many_rows_keeps_its_level(law, monkeypatch):
-    monkeypatch.setattr("muhat.testing._two_samples.MAX_ROWS_DENSE_DEFAULT", 20)
-    monkeypatch.setattr("muhat.testing._landmarks.N_LANDMARKS", 12)
+    monkeypatch.setattr("muhat.testing.TwoSampleTest.max_rows_dense", 20)
+    monkeypatch.setattr("muhat.testing.TwoSampleTest.n_landmarks", 12)
     sizes = SIZES["equal" if len(law) % 2 else "unequal"]
 
     def p_value(X, Y, number):
@@ -84,8 +84,8 @@ def test_the_default_of_many_rows_keeps_its_level(law, monkeypatch):
 
 def test_the_default_of_many_rows_is_valid_over_all_labelings_of_a_pool(monkeypatch):
     """Of all labelings of eight rows, no more than a share α may have p ≤ α."""
-    monkeypatch.setattr("muhat.testing._two_samples.MAX_ROWS_DENSE_DEFAULT", 4)
-    monkeypatch.setattr("muhat.testing._landmarks.N_LANDMARKS", 5)
+    monkeypatch.setattr("muhat.testing.TwoSampleTest.max_rows_dense", 4)
+    monkeypatch.setattr("muhat.testing.TwoSampleTest.n_landmarks", 5)
     pool = np.random.default_rng(3).normal(size=(8, 2))
     found = []
     for first in combinations(range(8), 4):

@@ -21,7 +21,7 @@ from paper import ResultsError, TaskError, _results, _run, read_results, reprodu
 from paper._checkpoints import Checkpoints
 from paper._files import locked
 from paper._progress import Progress
-from paper._provenance import NO_NUMBERS, PACKAGES, source_commit, source_digest
+from paper._provenance import PACKAGES, WITHOUT_NUMBERS, source_commit, source_digest
 from paper._tables import from_csv, to_csv
 from toy_experiments import conditions, deadly, toy
 
@@ -403,7 +403,7 @@ def test_results_are_read_with_all_that_they_came_from(finished):
     assert set(read.provenance["versions"]) == {"muhat", "python", "numpy", "scipy", "scikit-learn"}
     assert read.provenance["versions"]["muhat"] == muhat.__version__
     assert read.provenance["cores"] == joblib.cpu_count()
-    assert read.provenance["seconds"] >= 6 * 0.0125
+    assert read.provenance["seconds"] > 0  # of the processor: these tasks mostly sleep
     assert {"name", "title", "source", "commit", "platform", "sha256"} < set(read.provenance)
 
 
@@ -458,7 +458,7 @@ def test_a_digest_of_the_source_code_sees_what_numbers_depend_on(tmp_path):
     for name, folder in PACKAGES.items():
         shutil.copytree(folder, copies[name], ignore=shutil.ignore_patterns("__pycache__"))
     before = source_digest(copies)
-    for name in NO_NUMBERS:
+    for name in WITHOUT_NUMBERS:
         part = tmp_path / name
         assert part.exists(), name
         (part / "__init__.py" if part.is_dir() else part).write_text("")

@@ -9,7 +9,6 @@ from itertools import combinations, permutations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.linalg import expm
 from scipy.stats import norm
 from sklearn.base import clone
 
@@ -32,7 +31,7 @@ from muhat.testing import MMD, ShrunkCovariance, ShrunkMeans, Spectral
 from muhat.testing._cyclic import CyclicOrders
 from muhat.testing._gram import PooledSpectrum
 from muhat.testing._ladder import ladder
-from muhat.testing._marginals import feature_differences, shifts_between
+from muhat.testing._marginals import ColumnDistances, shifts_between
 from muhat.testing._pairs import PairSide, ShuffledSide
 from muhat.testing._permutations import NullMoments, PermutationTable, Relabelings
 from muhat.testing._side_gram import GramForm
@@ -50,35 +49,11 @@ def rng():
 
 
 def filter_of(name, parameter, C):
-    """s_λ(C) as a matrix, from the definition of each filter."""
-    one = np.eye(len(C))
-    if name == "kme":
-        return one
-    if name == "s-kmse":
-        return one / (1 + parameter)
-    if name == "f-kmse":
-        return C @ np.linalg.inv(C + parameter * one)
-    if name == "iterated-tikhonov":
-        return one - np.linalg.matrix_power(parameter * np.linalg.inv(C + parameter * one), 3)
-    if name == "landweber":
-        return one - np.linalg.matrix_power(one - C, parameter)
-    if name == "showalter":
-        return one - expm(-C / parameter)
-    if name == "nu-method":
-        s, before = np.zeros_like(C), np.zeros_like(C)
-        for t in range(1, parameter + 1):
-            m = (
-                0
-                if t == 1
-                else (t - 1) * (2 * t - 3) * (2 * t + 1) / ((t + 1) * (2 * t + 3) * (2 * t - 1))
-            )
-            w = 6 / 5 if t == 1 else 4 * (2 * t + 1) * t / ((t + 1) * (2 * t + 3))
-            s, before = s + m * (s - before) + w * C @ (one - s), s
-        return s
-    if name != "tsvd":
-        raise NotImplementedError(f"write the definition of {name} here")
-    gamma, V = np.linalg.eigh(C)
-    return (V * (gamma >= parameter)) @ V.T
+    """s_λ(C) as a matrix: what the definition makes of each unit vector."""
+    columns = [
+        reference.shrunk(name, parameter, C, unit, np.zeros(len(C))) for unit in np.eye(len(C))
+    ]
+    return np.column_stack(columns)
 
 
 def weighted_kernel(statistic, K):
@@ -463,10 +438,8 @@ def test_the_displays_show_the_result():
     shown = np.column_stack([Y[:, number], result.witness_y])
     np.testing.assert_array_equal(along.collections[1].get_offsets(), shown)
     chart = PValueMapDisplay.from_result(result)
-    assert chart.p_values.shape == (
-        11,
-        8,
-    )  # MMD and two filters at five λ; two kernels at three bandwidths, distances
+    # MMD and truncated SVD at five λ; two kernels at three bandwidths, and two distances
+    assert chart.p_values.shape == (6, 8)
     assert chart.rows[:2] == ["MMD", "Spectral(tsvd, 0.1 γ₁)"]
     shown = chart.p_values.T.ravel()
     np.testing.assert_array_equal(shown[~np.isnan(shown)], [each.p_value for each in result.tests])
@@ -627,9 +600,8 @@ def test_the_difference_in_a_feature_is_its_energy_distance():
     X, Y = rng().integers(5, size=(7, 2)).astype(float), rng().normal(1.0, size=(6, 2))
     labels = Relabelings.draw(np.arange(13) < 7, 19, rng()).labels
     moments = (ColumnMoments.from_batch(SampleBatch(each, 0)) for each in (X, Y))
-    for each in feature_differences(
-        np.concatenate([X, Y]), labels, shifts_between(*moments), ("a", "b")
-    ):
+    columns = ColumnDistances.from_rows(np.concatenate([X, Y]), labels)
+    for each in columns.features(shifts_between(*moments), ("a", "b")):
         x, y = X[:, "ab".index(each.name)], Y[:, "ab".index(each.name)]
         across, within_x, within_y = (
             np.abs(a[:, None] - b).mean() for a, b in ((x, y), (x, x), (y, y))

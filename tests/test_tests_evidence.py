@@ -133,7 +133,7 @@ def test_plain_tests_find_what_is_there_and_hold_their_level():
 
 
 def test_the_default_stands_beside_the_better_plain_test():
-    powers = {"default": 0.6, "distance covariance": 0.7, "HSIC": 0.5}
+    powers = {"default": 0.6, "former": 0.4, "distance covariance": 0.7, "HSIC": 0.5}
     cell = {
         "problem": "independence",
         "alternative": "linear",
@@ -143,8 +143,9 @@ def test_the_default_stands_beside_the_better_plain_test():
         "error": 0.05,
     }
     rows = [{**cell, "test": test, "power": power} for test, power in powers.items()]
-    (finding,) = alternatives.findings(Results(alternatives.settings(False), rows, PROVENANCE))
-    assert finding.number == "−0.100 in the mean of 1; least −0.100 (linear), most −0.100 (linear)"
+    plain, former = alternatives.findings(Results(alternatives.settings(False), rows, PROVENANCE))
+    assert plain.number == "−0.100 in the mean of 1; least −0.100 (linear), most −0.100 (linear)"
+    assert former.number.startswith("+0.200 in the mean of 1; ")
     table = alternatives.table(
         {"cells": [["independence", "linear"]]},
         [

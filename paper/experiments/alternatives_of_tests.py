@@ -16,6 +16,9 @@ from paper.experiments.levels_of_tests import note_of_size
 
 LEVEL = 0.05
 
+SEED = 2226
+"""Of these draws: the defaults were chosen on draws of another seed (docs/tests.md)."""
+
 PROBLEMS: dict[str, Mapping[str, Alternative]] = {
     "independence": DEPENDENCE,
     "two samples": DIFFERENCES,
@@ -24,8 +27,18 @@ PROBLEMS: dict[str, Mapping[str, Alternative]] = {
 
 OURS: dict[str, type[Any]] = {"independence": IndependenceTest, "two samples": TwoSampleTest}
 
+FORMER: dict[str, dict[str, Any]] = {
+    "independence": {"statistics": ("mmd", "spectral")},
+    "two samples": {"statistics": ("mmd", "spectral", "kernel-fisher")},
+}
+"""By problem, the options of one soft maximum of 256 or 220 statistics, formerly the default.
+
+For two samples the energy distances were two more families, with weights of 0.025 each.
+"""
+
 TITLES = {
     "default": "the default",
+    "former": "one soft maximum",
     "distance covariance": "distance covariance",
     "HSIC": "HSIC, median bandwidths",
     "energy": "energy test",
@@ -33,6 +46,7 @@ TITLES = {
 }
 STYLES = {
     "default": ("#D55E00", "o"),
+    "former": ("#E69F00", "o"),
     "distance covariance": ("#000000", "|"),
     "HSIC": ("#0072B2", "x"),
     "energy": ("#000000", "|"),
@@ -40,7 +54,10 @@ STYLES = {
 }
 """Tests in the order of legends."""
 
-CASE = ("problem", "alternative", "n", "smooth", "test")
+PLAIN = ("distance covariance", "HSIC", "energy", "MMD")
+"""The tests that are a few lines of their own."""
+
+CASE_COLUMNS = ("problem", "alternative", "n", "smooth", "test")
 """The columns that say what a power is of."""
 
 
@@ -48,7 +65,7 @@ def settings(quick: bool) -> Settings:
     """Return the alternatives and the numbers of repetitions and permutations."""
     cells = [[problem, name] for problem, some in PROBLEMS.items() for name in some]
     return {
-        "seed": 22,
+        "seed": SEED,
         "repetitions": 2 if quick else 200,
         "n_permutations": 19 if quick else 999,
         "block": 2 if quick else 20,
@@ -81,7 +98,12 @@ def run(settings: Settings, task: Task) -> list[Row]:
             "random_state": int(rng.integers(2**31)),
             "n_jobs": 1,
         }
-        p_values = {"default": float(OURS[task["problem"]](**options).test(X, Y).p_value)}
+        ours = OURS[task["problem"]]
+        former = ours(**FORMER[task["problem"]], **options)
+        p_values = {
+            "default": float(ours(**options).test(X, Y).p_value),
+            "former": float(former.test(X, Y).p_value),
+        }
         plain = plain_dependence if task["problem"] == "independence" else plain_difference
         p_values |= plain(X, Y, settings["n_permutations"], rng)
         for name, p in p_values.items():
@@ -165,11 +187,11 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     found = []
     for problem, name in settings["cells"]:
         cell = where(rows, problem=problem, alternative=name)
-        for key, some in grouped(cell, *CASE).items():
+        for key, some in grouped(cell, *CASE_COLUMNS).items():
             draws = int(column(some, "draws").sum())
             power = float(column(some, "rejected").sum()) / draws
             error = float(np.sqrt(power * (1 - power) / draws))
-            case = dict(zip(CASE, key, strict=True))
+            case = dict(zip(CASE_COLUMNS, key, strict=True))
             found.append({**case, "draws": draws, "power": power, "error": error})
     return found
 
@@ -181,32 +203,37 @@ def _cells(results: Results) -> list[tuple[str, str, list[Row]]]:
 
 
 def findings(results: Results) -> list[Finding]:
-    """Return, by problem, how the default compares with the better of the two plain tests."""
+    """Return, by problem, how the default compares with the plain tests and one soft maximum."""
     found = []
     for problem in distinct(results.rows, "problem"):
         for smooth, kind in ((True, "smooth"), (False, "other")):
-            gaps = _gaps(where(results.rows, problem=problem, smooth=smooth))
-            if gaps:
-                least = min(gaps, key=lambda name: gaps[name])
-                most = max(gaps, key=lambda name: gaps[name])
-                number = (
-                    f"{_signed(float(np.mean(list(gaps.values()))))} in the mean of {len(gaps)}; "
-                    f"least {_signed(gaps[least])} ({least}), most {_signed(gaps[most])} ({most})"
-                )
-                what = (
-                    f"{problem}, {kind} alternatives: power of the default less that of the better "
-                    "plain test."
-                )
-                found.append(Finding(what, number))
+            rows = where(results.rows, problem=problem, smooth=smooth)
+            what = f"{problem}, {kind} alternatives: power of the default less that of"
+            if rows:
+                number = _summary(_gaps(rows, PLAIN))
+                found.append(Finding(f"{what} the better plain test.", number))
+            if where(rows, test="former"):
+                number = _summary(_gaps(rows, ("former",)))
+                found.append(Finding(f"{what} one soft maximum of all statistics.", number))
     return found
 
 
-def _gaps(rows: Sequence[Row]) -> dict[str, float]:
-    """Return the power of the default less that of the better plain test, by alternative."""
+def _summary(gaps: Mapping[str, float]) -> str:
+    """Return the mean of the gaps, and the alternatives of the least and the largest."""
+    least = min(gaps, key=lambda name: gaps[name])
+    most = max(gaps, key=lambda name: gaps[name])
+    return (
+        f"{_signed(float(np.mean(list(gaps.values()))))} in the mean of {len(gaps)}; "
+        f"least {_signed(gaps[least])} ({least}), most {_signed(gaps[most])} ({most})"
+    )
+
+
+def _gaps(rows: Sequence[Row], others: Sequence[str]) -> dict[str, float]:
+    """Return the power of the default less the best of others, by alternative."""
     gaps = {}
     for (name,), tests in grouped(rows, "alternative").items():
-        plain = [float(row["power"]) for row in tests if row["test"] != "default"]
-        gaps[name] = float(one(tests, test="default")["power"]) - max(plain)
+        powers = [float(row["power"]) for row in tests if row["test"] in others]
+        gaps[name] = float(one(tests, test="default")["power"]) - max(powers)
     return gaps
 
 
@@ -257,7 +284,10 @@ EXPERIMENT = Experiment(
         "ten, scale, correlation) and in ways that simple tests miss. Power at level 0.05 of "
         "`IndependenceTest()` and `TwoSampleTest()`, beside distance covariance and HSIC, the "
         "energy test and MMD, each by a few plain lines of its own with as many permutations, on "
-        "columns scaled to mean 0 and variance 1. Every test sees the same draws; ± is a standard "
+        "columns scaled to mean 0 and variance 1. “One soft maximum” has all statistics of MMD (or "
+        "HSIC), truncated SVD and, for two samples, Tikhonov's filter in one family: formerly the "
+        "default of independence, and but for energy distances of little weight that of two "
+        "samples. Every test sees the same draws; ± is a standard "
         "error, and differences between tests on the same draws have smaller ones."
     ),
     settings=settings,

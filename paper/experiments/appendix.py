@@ -19,7 +19,7 @@ from paper._figures import (
     percent_scale,
 )
 from paper._samples import (
-    BLOCK,
+    SAMPLES_PER_TASK,
     SAMPLINGS,
     blocks,
     exact_losses,
@@ -30,7 +30,7 @@ from paper._samples import (
 from paper._style import logarithmic, without_frame, zero_is_kme
 from paper._tables import distinct, where
 
-ALIKE = 0.5
+SIMILAR_PERCENT = 0.5
 """An improvement, in percent, up to which we call two estimators alike."""
 
 LETTERS = {"c": "$c$", "beta": r"$\beta$"}
@@ -47,7 +47,7 @@ def settings(quick: bool) -> Settings:
     return {
         "seed": 2014,
         "m": 20 if quick else 1000,
-        "block": BLOCK,
+        "block": SAMPLES_PER_TASK,
         "d": 20,
         "sizes": [10, 50] if quick else [10, 20, 50, 100, 200, 500, 1000],
         "samplings": list(SAMPLINGS),
@@ -98,13 +98,16 @@ def claims(results: Results) -> list[Claim]:
     for condition, inside in ends:
         furthest = max(inside, key=lambda row: abs(row["improvement"]))
         says = (
-            f"The estimator behaves like the empirical one {condition}: within {ALIKE} % of its "
-            "risk at every n."
+            f"The estimator behaves like the empirical one {condition}: "
+            f"within {SIMILAR_PERCENT} % of its risk at every n."
         )
         number = f"furthest at n = {furthest['n']}: {with_interval(furthest)}"
         found.append(
             Claim(
-                "Appendix", says, number, HOLDS if abs(furthest["improvement"]) < ALIKE else FAILS
+                "Appendix",
+                says,
+                number,
+                HOLDS if abs(furthest["improvement"]) < SIMILAR_PERCENT else FAILS,
             )
         )
     return found

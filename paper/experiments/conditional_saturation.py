@@ -17,10 +17,10 @@ from paper._figures import blank, legend_below, legend_handle, letter_panels, st
 from paper._style import without_frame
 from paper._tables import one, where
 
-WAVES = 300
+N_WAVES = 300
 """Cosines and sines that the error is measured in; the next eigenvalues are below 1e-5."""
 
-EDGE = 0.55
+SMOOTHNESS_MARGIN = 0.55
 """f_j = j^(−β−0.55): just inside the space of smoothness β."""
 
 KAPPA2 = 1 + np.pi**2 / 3
@@ -108,16 +108,16 @@ def _leave_one_out(K: Array, y: Array, filter: Filter, grid: Array) -> Array:
 
 def _waves(x: Array) -> tuple[Array, Array]:
     """Return eigenvalues and eigenfunctions of k(x, y) = 1 + 2 Σ j⁻² cos 2πj(x − y), at x."""
-    j = np.arange(1, WAVES + 1)
-    E = np.ones((2 * WAVES + 1, len(x)))
+    j = np.arange(1, N_WAVES + 1)
+    E = np.ones((2 * N_WAVES + 1, len(x)))
     E[1::2], E[2::2] = (np.sqrt(2) * wave(2 * np.pi * np.outer(j, x)) for wave in (np.cos, np.sin))
     return np.concatenate([[1.0], np.repeat(j**-2.0, 2)]), E
 
 
 def target(smoothness: float) -> Array:
     """Return the coordinates of a function of smoothness β, Σ_j f_j²/γ_j^β < ∞, with norm one."""
-    f = np.zeros(2 * WAVES + 1)
-    f[1::2] = np.arange(1, WAVES + 1) ** (-smoothness - EDGE)
+    f = np.zeros(2 * N_WAVES + 1)
+    f[1::2] = np.arange(1, N_WAVES + 1) ** (-smoothness - SMOOTHNESS_MARGIN)
     return f / np.linalg.norm(f)
 
 

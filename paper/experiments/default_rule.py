@@ -40,7 +40,7 @@ SHARES = (1.0, 0.25, 0.1)
 NODES = 1000
 """Nodes on which a continuous law without a closed form is laid out."""
 
-ELSEWHERE = ("svmguide2",)
+NOT_IN_REPOSITORY = ("svmguide2",)
 """Data sets that are not part of the repository."""
 
 RULES = {
@@ -203,13 +203,16 @@ def settings(quick: bool) -> Settings:
         ]
         cells += [["family", 3, 30], ["family", 30, 200]]
         cells += [
-            ["rows", name, n] for name in at_hand() if name not in ELSEWHERE for n in (20, 50)
+            ["rows", name, n]
+            for name in at_hand()
+            if name not in NOT_IN_REPOSITORY
+            for n in (20, 50)
         ]
     return {
         "seed": 2014,
         "m": 4 if quick else 300,
         "rows_per_cell": 20_000,
-        "shares": SHARES,
+        "shares": list(SHARES),
         "cells": cells,
     }
 

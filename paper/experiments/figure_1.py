@@ -31,7 +31,7 @@ DIRECTION = 45.0
 LEVELS = (1.0, 2.0)
 """Level sets of the density, in standard deviations."""
 
-NEARER, FARTHER = "#756BB1", "#969696"
+IMPROVED_COLOUR, WORSENED_COLOUR = "#756BB1", "#969696"
 """The colours of the x that shrinking brings closer to θ, and of those it does not."""
 
 LINES = {
@@ -159,11 +159,13 @@ def _plane(ax: Any, variances: Any, length: float, alpha: float, reach: float) -
     ax.add_patch(circle)
     ellipses = [(2 * level * np.sqrt(variances)).tolist() for level in LEVELS]
     for width, height in ellipses:
-        ax.add_patch(Ellipse(theta, width, height, facecolor=NEARER, alpha=0.28, linewidth=0))
+        ax.add_patch(
+            Ellipse(theta, width, height, facecolor=IMPROVED_COLOUR, alpha=0.28, linewidth=0)
+        )
     ax.add_patch(Rectangle((-9, -9), 18, 18, facecolor="white", clip_path=circle))
     for width, height in ellipses:
         inside = ax.add_patch(
-            Ellipse(theta, width, height, facecolor=FARTHER, alpha=0.28, linewidth=0)
+            Ellipse(theta, width, height, facecolor=WORSENED_COLOUR, alpha=0.28, linewidth=0)
         )
         inside.set_clip_path(circle)
         ax.add_patch(Ellipse(theta, width, height, fill=False, edgecolor="#666666", linewidth=0.5))
@@ -197,8 +199,8 @@ def _key(alpha: float) -> dict[str, Any]:
     from matplotlib.patches import Patch
 
     regions = {
-        f"x nearer to θ when shrunk by {alpha:g}": Patch(facecolor=NEARER, alpha=0.6),
-        "x farther from θ": Patch(facecolor=FARTHER, alpha=0.6),
+        f"x nearer to θ when shrunk by {alpha:g}": Patch(facecolor=IMPROVED_COLOUR, alpha=0.6),
+        "x farther from θ": Patch(facecolor=WORSENED_COLOUR, alpha=0.6),
     }
     return regions | {shape: legend_handle(**style) for shape, style in LINES.items()}
 

@@ -12,7 +12,7 @@ from muhat.datasets import SyntheticFamily
 from muhat.selection import LeaveOneOut
 from paper._arrays import Array
 from paper._claims import (
-    NEXT_TO_NOTHING,
+    NEGLIGIBLE_PERCENT,
     Claim,
     Finding,
     in_one_cell,
@@ -31,15 +31,15 @@ from paper._figures import (
     lines,
     style_of,
 )
-from paper._samples import BLOCK, SAMPLINGS, blocks, exact_losses, indices, joined
+from paper._samples import SAMPLES_PER_TASK, SAMPLINGS, blocks, exact_losses, indices, joined
 from paper._statistics import improvement, mean_of
 from paper._style import logarithmic, without_frame, zero_is_kme
 from paper._tables import distinct, where
 
-LONGEST = {"landweber": 100_000, "nu-method": 1000}
+MAX_ITERATIONS = {"landweber": 100_000, "nu-method": 1000}
 """The last iteration: λ = 1/t and 1/t² are far below the average eigenvalue 1/n."""
 
-FEW = 10
+FEW_ITERATIONS = 10
 """Iterations that we call a few."""
 
 SHARES = (0, 104)
@@ -51,11 +51,11 @@ def settings(quick: bool) -> Settings:
     return {
         "seed": 2014,
         "m": 20 if quick else 1000,
-        "block": BLOCK,
+        "block": SAMPLES_PER_TASK,
         "n": 50,
         "d": 20,
         "samplings": list(SAMPLINGS),
-        "longest": {name: last // 100 if quick else last for name, last in LONGEST.items()},
+        "longest": {name: last // 100 if quick else last for name, last in MAX_ITERATIONS.items()},
     }
 
 
@@ -140,16 +140,19 @@ def claims(results: Results) -> list[Claim]:
         f"{each.label} {with_interval(each.best)} at t = {each.best['t']}" for each in ends
     )
     found.append(Claim(place, says, number, holding(lambda each: each.best["improvement_low"] > 0)))
-    says = f"Its optimal value is attained within just a few iterations (here: at most {FEW})."
+    says = (
+        "Its optimal value is attained within just a few iterations "
+        f"(here: at most {FEW_ITERATIONS})."
+    )
     number = in_one_cell(
         f"{each.label} best t = {each.best['t']}, leave-one-out stops at {each.median_stop} in the "
         "median"
         for each in ends
     )
-    found.append(Claim(place, says, number, holding(lambda each: each.best["t"] <= FEW)))
+    found.append(Claim(place, says, number, holding(lambda each: each.best["t"] <= FEW_ITERATIONS)))
     says = (
         "Running on returns to the empirical estimator, and is never worse (but for "
-        f"{NEXT_TO_NOTHING} %)."
+        f"{NEGLIGIBLE_PERCENT} %)."
     )
     number = in_one_cell(
         f"{each.label} at least {with_interval(each.worst_after)} (t = {each.worst_after['t']}), "
@@ -203,7 +206,7 @@ class _Curve:
     def returns(self) -> bool:
         """Whether it ends at KME and is not worse on the way there."""
         end, worst = self.rows[-1]["improvement"], self.worst_after["improvement"]
-        return bool(abs(end) < NEXT_TO_NOTHING and worst > -NEXT_TO_NOTHING)
+        return bool(abs(end) < NEGLIGIBLE_PERCENT and worst > -NEGLIGIBLE_PERCENT)
 
     @property
     def median_stop(self) -> int:

@@ -9,9 +9,8 @@ from muhat.datasets import SyntheticFamily
 from paper._claims import (
     FAILS,
     HOLDS,
-    NEXT_TO_NOTHING,
+    NEGLIGIBLE_PERCENT,
     Claim,
-    Finding,
     in_one_cell,
     verdict_for,
     with_interval,
@@ -29,18 +28,16 @@ from paper._figures import (
     lines,
 )
 from paper._samples import (
-    BLOCK,
+    SAMPLES_PER_TASK,
     SAMPLINGS,
     blocks,
     case_of,
     exact_losses,
-    gaussian_kernels,
     indices,
     joined,
     loss_rows,
     losses_by_case,
     risk_table,
-    stacked_losses,
 )
 from paper._statistics import improvement
 from paper._style import logarithmic
@@ -52,7 +49,7 @@ FILTERS = ("f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
 SHRINKING = ("s-kmse", *FILTERS)
 """All estimators of the paper but KME."""
 
-TYPICAL = 20
+MAIN_DIMENSION = 20
 """The dimension of the paper's other figures."""
 
 DIMENSIONS = [1, 2, 5, 10, 20, 50, 100]
@@ -68,7 +65,7 @@ def settings(quick: bool) -> Settings:
     return {
         "seed": 2014,
         "m": 10 if quick else 1000,
-        "block": BLOCK,
+        "block": SAMPLES_PER_TASK,
         "n": 20 if quick else 50,
         "dimensions": dimensions,
         "samplings": list(SAMPLINGS),
@@ -90,9 +87,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
     seed = 1000 * settings["seed"] + task["d"]  # samples of its own for each dimension
     family = SyntheticFamily(task["d"], redraw=task["sampling"] == "redrawn")
     draws = list(family.draw(indices(task), settings["n"], seed))
-    kernels = gaussian_kernels(draws)
-    found = losses_by_rule(exact_losses(draws, kernels))
-    found.append(stacked_losses(task, draws, kernels))
+    found = losses_by_rule(exact_losses(draws))
     return loss_rows(found, sampling=task["sampling"], d=task["d"])
 
 
@@ -122,17 +117,9 @@ def claims(results: Results) -> list[Claim]:
     return found
 
 
-def findings(results: Results) -> list[Finding]:
-    """Return what the stacked mean gains by dimension."""
-    found = []
-    for sampling in results.settings["samplings"]:
-        found += _stacked(where(results.rows, sampling=sampling), sampling)
-    return found
-
-
 def typical_dimension(results: Results) -> int:
     """Return the dimension of the paper's other figures, or the nearest to it that there is."""
-    return int(min(results.settings["dimensions"], key=lambda d: abs(d - TYPICAL)))
+    return int(min(results.settings["dimensions"], key=lambda d: abs(d - MAIN_DIMENSION)))
 
 
 def _growth(rows: list[Row], sampling: str, low: int, high: int) -> Claim:
@@ -169,36 +156,11 @@ def _truncation(rows: list[Row], sampling: str) -> Claim:
         f"{mine['d']})."
     )
     number = in_one_cell([with_interval(mine), f"the least of the others {with_interval(other)}"])
-    if mine["improvement"] >= other["improvement"] or mine["improvement"] < -NEXT_TO_NOTHING:
+    if mine["improvement"] >= other["improvement"] or mine["improvement"] < -NEGLIGIBLE_PERCENT:
         return Claim("Figure 3c", says, number, FAILS)
-    gained = mine["improvement_low"] > 0 and mine["improvement"] > NEXT_TO_NOTHING
+    gained = mine["improvement_low"] > 0 and mine["improvement"] > NEGLIGIBLE_PERCENT
     return Claim(
         "Figure 3c", says, number, HOLDS if gained else "it gains least, but next to nothing"
-    )
-
-
-def _stacked(rows: list[Row], sampling: str) -> list[Finding]:
-    """Return the stacked mean beside the best filter of each dimension in hindsight."""
-    mine = where(rows, estimator="stacked")
-    if not mine:
-        return []
-    best = {row["d"]: _best_of_paper(where(rows, d=row["d"])) for row in mine}
-    number = in_one_cell(f"d = {row['d']}: {_against(row, best[row['d']])}" for row in mine)
-    what = (
-        "Improvement of the stacked mean over KME, against the best estimator of the paper there, "
-        "in hindsight"
-    )
-    return [Finding(f"{what} (mixture {sampling}).", number)]
-
-
-def _best_of_paper(rows: list[Row]) -> Row:
-    """Return the estimator of the paper, with its own rule, that gained most."""
-    return max(where(rows, rule="paper"), key=lambda row: row["improvement"])
-
-
-def _against(mine: Row, best: Row) -> str:
-    return (
-        f"{with_interval(mine)} against {with_interval(best)} ({display_name(best['estimator'])})"
     )
 
 
@@ -285,7 +247,6 @@ EXPERIMENT = Experiment(
     run=run,
     table=table,
     claims=claims,
-    findings=findings,
     details=details,
     figure=figure,
 )

@@ -48,7 +48,7 @@ FAMILIES = {
 
 KERNEL_NAMES = {"gaussian": "Gaussian", "laplacian": "Laplacian"}
 
-SHOWN = ("stacked", "default", "f-kmse", "s-kmse", "best")
+TABLE_ESTIMATORS = ("stacked", "default", "f-kmse", "s-kmse", "best")
 """The estimators of the tables; the best filter is the one that gained most in a cell."""
 
 NOT_FILTERS = ("kme", "default", "stacked")
@@ -56,10 +56,10 @@ NOT_FILTERS = ("kme", "default", "stacked")
 COMPONENTS, RIDGE = 5, 0.05
 """Of the mixtures that are fitted to the sets: components, and what is added to their variances."""
 
-PHASES = 2**16
+MAX_PHASES_HELD = 2**16
 """Waves that are held at once."""
 
-CASE = ("family", "law", "kernel", "share", "n")
+CELL_COLUMNS = ("family", "law", "kernel", "share", "n")
 """The columns that say which cell a row is of."""
 
 MAIN_SIZE = 50
@@ -123,7 +123,7 @@ def _tight_clusters(rng: np.random.Generator, n: int) -> Array:
     return centres[rng.integers(len(centres), size=n)] + 0.05 * rng.standard_normal((n, 2))
 
 
-HARD: dict[str, Callable[[np.random.Generator, int], Array]] = {
+HARD_LAWS: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "yes/no .85/.15": _yes_no,
     "three levels": _three_levels,
     "Poisson": _poisson,
@@ -152,7 +152,7 @@ def settings(quick: bool) -> Settings:
         "seed": 2022,
         "sets": ["glass"] if quick else list(SETS),
         "mixtures": ["wine"] if quick else list(SETS),
-        "hard": ["yes/no .85/.15", "ring"] if quick else list(HARD),
+        "hard": ["yes/no .85/.15", "ring"] if quick else list(HARD_LAWS),
         "large": [] if quick else ["half zeros", "N(0, I)", "t3", "tight clusters"],
         "kernels": [kernels[0], kernels[-1]] if quick else kernels,
         "samples": {"10": 3, "20": 3} if quick else {"20": 40, "50": 40, "200": 8, "1000": 3},
@@ -324,7 +324,7 @@ def waves(omega: Array, points: Array, weights: Array) -> Array:
     fifth of the time.
     """
     found = np.zeros(len(omega), dtype=complex)
-    size = max(1, PHASES // len(omega))
+    size = max(1, MAX_PHASES_HELD // len(omega))
     for first in range(0, len(points), size):
         rows = slice(first, first + size)
         turns = points[rows] @ (omega.T / (2 * np.pi))
@@ -355,9 +355,9 @@ def fitted_mixture(name: str) -> Mixture:
 
 @cache
 def rows_of(family: str, law: str, size: int, seed: int) -> Array:
-    """Return the rows of a data set, standardised, or so many of a hard law."""
+    """Return the rows of a data set, standardised, or ``size`` rows of a hard law."""
     if family == "hard":
-        return HARD[law](np.random.default_rng([seed, list(HARD).index(law)]), size)
+        return HARD_LAWS[law](np.random.default_rng([seed, list(HARD_LAWS).index(law)]), size)
     return standardized(load_dataset(law).data)
 
 
@@ -367,7 +367,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
     rows = rows_of(family, law, max(settings["population"], 3 * n), seed)
     kernel = kernel_for(rows, task["kernel"], task["share"])
     population = Population(kernel, rows)
-    number = (list(HARD) if family == "hard" else SETS).index(law)
+    number = (list(HARD_LAWS) if family == "hard" else SETS).index(law)
     found: list[Measured] = []
     gains: list[float] = []
     gain_errors: list[float] = []
@@ -388,7 +388,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
         gain_errors.append(float(estimates.stacked.gain_error_))
     losses = np.array([each.losses for each in found])
     values = np.array([each.values for each in found])
-    case = {key: task[key] for key in CASE}
+    case = {key: task[key] for key in CELL_COLUMNS}
     rows_found: list[Row] = []
     for position, name in enumerate(estimates.names):
         row: Row = {**case, "estimator": name, "rule": "loo"}
@@ -412,7 +412,7 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
         realized = 100 * (base["losses"] - losses) / base["losses"].mean()
         found.append(
             {
-                **{key: row[key] for key in (*CASE, "estimator", "rule")},
+                **{key: row[key] for key in (*CELL_COLUMNS, "estimator", "rule")},
                 "m": len(losses),
                 **mean_of(losses).columns("risk"),
                 **gain.columns("improvement"),
@@ -424,7 +424,7 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def _case(row: Row) -> tuple[Any, ...]:
-    return tuple(row[key] for key in CASE)
+    return tuple(row[key] for key in CELL_COLUMNS)
 
 
 def _reported(row: Row, true: float, realized: Array) -> Row:
@@ -467,7 +467,7 @@ def over_laws(rows: Sequence[Row]) -> list[Row]:
     for place in dict.fromkeys(tuple(row[key] for key in keys) for row in rows):
         cell = dict(zip(keys, place, strict=True))
         laws = distinct(where(rows, **cell), "law")
-        for estimator in SHOWN:
+        for estimator in TABLE_ESTIMATORS:
             some = where(rows, estimator=estimator, **cell)
             if estimator == "best":
                 some = [best_filter(rows, law=law, **cell) for law in laws]
@@ -535,7 +535,9 @@ def note_of_size(results: Results) -> str:
 
 
 def _means(results: Results) -> str:
-    names = [f"{display_name(name)}: {loss}" for name in SHOWN for loss in ("norm", "values")]
+    names = [
+        f"{display_name(name)}: {loss}" for name in TABLE_ESTIMATORS for loss in ("norm", "values")
+    ]
     lines = [
         "Improvement over KME in %, mean over the laws, with its standard error: in the norm, ‖μ "
         "− μ_P‖², and of the values, E(μ(z) − μ_P(z))².\n",
@@ -544,12 +546,12 @@ def _means(results: Results) -> str:
     ]
     means = over_laws(results.rows)
     for family, kernel, share, n in dict.fromkeys(
-        tuple(row[k] for k in ("family", *CASE[2:])) for row in means
+        tuple(row[k] for k in ("family", *CELL_COLUMNS[2:])) for row in means
     ):
         rows = where(means, family=family, kernel=kernel, share=share, n=n)
         entries = [
             _with_error(one(rows, estimator=name), quantity)
-            for name in SHOWN
+            for name in TABLE_ESTIMATORS
             for quantity in COLUMNS
         ]
         place = [f"{FAMILIES[family]} ({rows[0]['laws']})", _kernel(rows[0]), str(n)]
@@ -601,7 +603,7 @@ def _reported_gains(results: Results) -> str:
         "|---" * 9 + "|",
     ]
     for family, kernel, share, n in dict.fromkeys(
-        tuple(row[k] for k in ("family", *CASE[2:])) for row in stacked
+        tuple(row[k] for k in ("family", *CELL_COLUMNS[2:])) for row in stacked
     ):
         rows = where(stacked, family=family, kernel=kernel, share=share, n=n)
         mean = {

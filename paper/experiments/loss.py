@@ -13,11 +13,18 @@ from paper._claims import FAILS, HOLDS, Claim
 from paper._estimators import BY_GCV, PAPER, display_name
 from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import blank, dot, interval_columns, name_rows
-from paper._samples import BLOCK, PILOT, blocks, exact_losses, indices, median_bandwidth
+from paper._samples import (
+    PILOT_OFFSET,
+    SAMPLES_PER_TASK,
+    blocks,
+    exact_losses,
+    indices,
+    median_bandwidth,
+)
 from paper._statistics import mean_of
 from paper._tables import one, where
 
-AT_ONCE = 10_000
+DRAWS_PER_BLOCK = 10_000
 """Draws whose kernel values are in memory at a time."""
 
 
@@ -26,7 +33,7 @@ def settings(quick: bool) -> Settings:
     return {
         "seed": 2014,
         "m": 20 if quick else 10_000,
-        "block": BLOCK,
+        "block": SAMPLES_PER_TASK,
         "n": 50,
         "d": 20,
         "draws": 20_000 if quick else 1_000_000,
@@ -41,7 +48,7 @@ def tasks(settings: Settings) -> list[Task]:
 def run(settings: Settings, task: Task) -> list[Row]:
     """Return one estimator's loss in both ways, or KME's losses on a block of samples."""
     family = SyntheticFamily(settings["d"], redraw=False)
-    (pilot,) = family.draw([PILOT], settings["n"], settings["seed"])
+    (pilot,) = family.draw([PILOT_OFFSET], settings["n"], settings["seed"])
     bandwidth = median_bandwidth(pilot.X)
     if task["estimator"] is not None:
         return [_by_both(settings, task["estimator"], bandwidth)]
@@ -61,9 +68,9 @@ def _by_both(settings: Settings, name: str, bandwidth: float) -> Row:
     f = cast(Embedding, mean.embedding_)
     rng = np.random.default_rng([settings["seed"], PAPER.index(name)])
     values = []
-    for _ in range(settings["draws"] // AT_ONCE):
-        Y = draw.distribution.sample(AT_ONCE, rng)
-        half = AT_ONCE // 2
+    for _ in range(settings["draws"] // DRAWS_PER_BLOCK):
+        Y = draw.distribution.sample(DRAWS_PER_BLOCK, rng)
+        half = DRAWS_PER_BLOCK // 2
         pairs = np.exp(-((Y[:half] - Y[half:]) ** 2).sum(axis=1) / (2 * bandwidth**2))
         values.append(pairs - f(Y[:half]) - f(Y[half:]))
     monte_carlo = mean_of(f.squared_norm() + np.concatenate(values))

@@ -13,12 +13,12 @@ from muhat.mean import KernelMean
 from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import blank, legend_below, legend_handle, letter_panels, plain_numbers
-from paper._samples import PILOT, median_bandwidth
+from paper._samples import PILOT_OFFSET, median_bandwidth
 from paper._style import without_frame
 from paper._tables import where
 
 CONFIDENCE = 0.95
-BLOCK = 500
+SAMPLES_PER_TASK = 500
 COLOURS = {
     "empirical-bernstein": ("#0072B2", "o"),
     "bernstein": ("#56B4E9", "s"),
@@ -42,9 +42,9 @@ def tasks(settings: Settings) -> list[Task]:
     """Return tasks of some draws of one size."""
     draws = settings["draws"]
     return [
-        {"n": n, "first": first, "last": min(first + BLOCK, draws)}
+        {"n": n, "first": first, "last": min(first + SAMPLES_PER_TASK, draws)}
         for n in settings["n"]
-        for first in range(0, draws, BLOCK)
+        for first in range(0, draws, SAMPLES_PER_TASK)
     ]
 
 
@@ -61,7 +61,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
     indices = range(task["first"], task["last"])
     draws = SyntheticFamily(settings["d"]).draw(indices, n, settings["seed"])
     for index, draw in zip(indices, draws, strict=True):
-        rng = np.random.default_rng([settings["seed"], PILOT, index])
+        rng = np.random.default_rng([settings["seed"], PILOT_OFFSET, index])
         pilot = draw.distribution.sample(50, rng)
         kernel = Gaussian(median_bandwidth(pilot))
         mean = KernelMean(kernel=kernel, filter="kme").fit(draw.X)

@@ -6,7 +6,7 @@ numbers of steps, the same for all estimators.
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -19,7 +19,6 @@ from muhat.embedding import Embedding
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Mixture
 from muhat.selection import GCV, Choice, KFold, LeaveOneOut
-from muhat.stacking import MixedEmbedding
 from paper._arrays import Array
 from paper._claims import FAILS, HOLDS, Claim, Finding, decimal, with_interval
 from paper._estimators import (
@@ -28,7 +27,6 @@ from paper._estimators import (
     PAPER,
     display_name,
     filter_named,
-    stacked_embeddings,
 )
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import (
@@ -49,16 +47,13 @@ from paper._tables import column, distinct, markdown, one, where
 CONVERGED = 10**4
 """A number of steps that no fit reaches."""
 
-STOP = 1e-10
+MIN_DECREASE = 1e-10
 """The share of ‖μ‖² by which a step must lower the objective, or the solver stops."""
-
-DRAWS_PER_ROW = 10
-"""Points that are drawn from the Gaussians of the stacked mean, for each row."""
 
 START, LIKELIHOOD = "k-means", "maximum likelihood"
 """The baselines: the start itself, and scikit-learn's maximum-likelihood mixture."""
 
-LEAST_VARIANCE = MatchedMixture().min_variance
+MIN_VARIANCE = MatchedMixture().min_variance
 """Of a component, here with features of variance one."""
 
 SHRINKING = PAPER[1:]
@@ -76,9 +71,8 @@ PRINTED = {
 }
 """What the paper printed: a row for each data set, in the order of ``PAPER``."""
 
-EXTRA = {
+OUR_ESTIMATORS = {
     ("auto", "loo"): "largest leave-one-out gain",
-    ("stacked", "loo"): "stacked mean, its Gaussians as points",
     ("tsvd", "kfold"): "truncated SVD by 5-fold",
     (START, "baseline"): "K-means, the start",
     (LIKELIHOOD, "baseline"): "maximum likelihood (EM)",
@@ -88,10 +82,10 @@ EXTRA = {
 
 SIGNIFICANT = 0.05
 
-SAME = 5e-5
+PRINTED_TOL = 5e-5
 """Cells that differ by less are the same in the four decimals of the paper."""
 
-EARLY = "holds only for solvers stopped early"
+HOLDS_IF_STOPPED_EARLY = "holds only for solvers stopped early"
 
 STEPS = 40
 """The steps of the solver after which the figure shows the differences."""
@@ -139,18 +133,13 @@ def run(settings: Settings, task: Task) -> list[Row]:
         train, settings["components"], settings["starts"], random_state=task["repetition"]
     )
     kernel = Gaussian().resolve(train)
-    embeddings: list[tuple[str, str, Embedding, float | None]] = []
     problem = DenseProblem(DenseGram.from_sample(kernel, train))
-    for estimator, rule, weights, kept in estimates(problem):
-        embeddings.append((estimator, rule, Embedding(kernel, train, weights), kept))
-    (stacked,) = stacked_embeddings([train], [kernel], [task["repetition"]])
-    points = on_points(stacked, DRAWS_PER_ROW * len(train), place)
-    embeddings.append(("stacked", "loo", points, None))
     rows = []
-    for estimator, rule, embedding, share in embeddings:
+    for estimator, rule, weights, kept in estimates(problem):
+        embedding = Embedding(kernel, train, weights)
         for steps in settings["steps"]:
             score = matched(embedding, start, steps).score(test)
-            rows.append(_row(task, estimator, rule, steps, score, share))
+            rows.append(_row(task, estimator, rule, steps, score, kept))
     baselines = {
         START: _mean_log_density(start, test),
         LIKELIHOOD: _by_likelihood(train, start).score(test),
@@ -174,24 +163,14 @@ def estimates(problem: DenseProblem) -> list[tuple[str, str, Array, float]]:
     ]
 
 
-def on_points(estimate: Any, draws: int, place: list[int]) -> Embedding:
-    """Return an estimate with points drawn from its Gaussians in their place."""
-    if not isinstance(estimate, MixedEmbedding):
-        return cast(Embedding, estimate)
-    mass, gaussians = float(estimate.masses.sum()), estimate.gaussians
-    mixture = Mixture(estimate.masses / mass, gaussians.means, gaussians.covariances)
-    points = mixture.sample(draws, np.random.default_rng(place))
-    return estimate.atoms + Embedding(estimate.kernel, points, np.full(draws, mass / draws))
-
-
 def _kept(problem: DenseProblem, choice: Choice) -> float:
     """Return tr s(A)/n."""
     return float(choice.shrinkage(problem).mean())
 
 
 def matched(embedding: Embedding, start: Mixture, steps: int) -> MatchedMixture:
-    """Return the mixture after so many steps of the solver."""
-    mixture = MatchedMixture(len(start.weights), early_stopping=STOP, max_iter=steps)
+    """Return the mixture after ``steps`` steps of the solver."""
+    mixture = MatchedMixture(len(start.weights), early_stopping=MIN_DECREASE, max_iter=steps)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is stopped on purpose
         return mixture.fit_embedding(embedding, start)
@@ -200,7 +179,7 @@ def matched(embedding: Embedding, start: Mixture, steps: int) -> MatchedMixture:
 def _mean_log_density(mixture: Mixture, X: Array) -> float:
     """Return the mean of log Σ_j π_j N(x; θ_j, σ_j² I)."""
     parts = [
-        np.log(weight) + multivariate_normal(mean, max(covariance[0, 0], LEAST_VARIANCE)).logpdf(X)
+        np.log(weight) + multivariate_normal(mean, max(covariance[0, 0], MIN_VARIANCE)).logpdf(X)
         for weight, mean, covariance in zip(
             mixture.weights, mixture.means, mixture.covariances, strict=True
         )
@@ -219,8 +198,8 @@ def _by_likelihood(X: Array, start: Mixture) -> Any:
         covariance_type="spherical",
         weights_init=start.weights,
         means_init=start.means,
-        precisions_init=1 / np.maximum(start.covariances[:, 0, 0], LEAST_VARIANCE),
-        reg_covar=LEAST_VARIANCE,
+        precisions_init=1 / np.maximum(start.covariances[:, 0, 0], MIN_VARIANCE),
+        reg_covar=MIN_VARIANCE,
         max_iter=1000,
     ).fit(X)
 
@@ -333,12 +312,12 @@ def shrunk_cells(results: Results, steps: int) -> list[Row]:
 
 def below(cells: Sequence[Row]) -> list[Row]:
     """Return the cells below KME, in the paper's decimals."""
-    return [row for row in cells if row["difference"] < -SAME]
+    return [row for row in cells if row["difference"] < -PRINTED_TOL]
 
 
 def above(cells: Sequence[Row]) -> list[Row]:
     """Return the cells above KME, in the paper's decimals."""
-    return [row for row in cells if row["difference"] > SAME]
+    return [row for row in cells if row["difference"] > PRINTED_TOL]
 
 
 def significant(cells: Sequence[Row]) -> list[Row]:
@@ -424,7 +403,11 @@ def _tendency(results: Results, rows: list[Row]) -> str:
     """Return the verdict on shrinkage: also whether it lasts when the solver runs on."""
     if not _tend_below(rows):
         return FAILS
-    return HOLDS if _tend_below(shrunk_cells(results, max(results.settings["steps"]))) else EARLY
+    return (
+        HOLDS
+        if _tend_below(shrunk_cells(results, max(results.settings["steps"])))
+        else HOLDS_IF_STOPPED_EARLY
+    )
 
 
 def _tend_below(rows: list[Row]) -> bool:
@@ -464,7 +447,9 @@ def _marked(row: Row) -> str:
 
 def _extra(results: Results, steps: int) -> str:
     there = [
-        pair for pair in EXTRA if where(results.rows, estimator=pair[0], rule=pair[1], steps=steps)
+        pair
+        for pair in OUR_ESTIMATORS
+        if where(results.rows, estimator=pair[0], rule=pair[1], steps=steps)
     ]
     lines = []
     for name in results.settings["datasets"]:
@@ -473,7 +458,7 @@ def _extra(results: Results, steps: int) -> str:
             row = one_cell(results, name, estimator, steps, rule)
             cells.append(with_interval(row, "difference", unit="", digits=3))
         lines.append([name, *cells])
-    titles = ["difference from KME", *map(EXTRA.__getitem__, there)]
+    titles = ["difference from KME", *map(OUR_ESTIMATORS.__getitem__, there)]
     return _spaced(markdown(titles, lines))
 
 

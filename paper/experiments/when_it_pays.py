@@ -29,8 +29,8 @@ from paper._figures import (
     style_of,
 )
 from paper._samples import (
-    BLOCK,
-    PILOT,
+    PILOT_OFFSET,
+    SAMPLES_PER_TASK,
     blocks,
     exact_losses,
     gaussian_kernels,
@@ -39,7 +39,6 @@ from paper._samples import (
     loss_rows,
     median_bandwidth,
     risk_table,
-    stacked_losses,
 )
 from paper._style import logarithmic, smooth, without_frame, zero_is_kme
 from paper._tables import distinct, one, where
@@ -55,7 +54,7 @@ KERNEL_NAMES = {
 }
 """What the kernels are called, in the order of the figure."""
 
-PLACES = {"bandwidth": "factor", "size": "n", "theorem-1": "rho"}
+HORIZONTAL = {"bandwidth": "factor", "size": "n", "theorem-1": "rho"}
 """What each panel of the figure's first row has on its horizontal axis."""
 
 
@@ -67,7 +66,7 @@ def settings(quick: bool) -> Settings:
     return {
         "seed": 2014,
         "m": 10 if quick else 1000,
-        "block": BLOCK,
+        "block": SAMPLES_PER_TASK,
         "n": 20 if quick else 50,
         "d": 20,
         "factors": factors,
@@ -97,9 +96,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
         exact = exact_losses(draws, [Gaussian(float(bandwidth)) for bandwidth in bandwidths])
         rows = loss_rows([*losses_by_rule(exact), *_losses_by_rate(settings, exact)], **case)
         return [{**row, "rho": exact.squared_norms.tolist()} for row in rows]
-    kernels = _kernels(task, draws)
-    found = _losses_under(kernels, draws)
-    return loss_rows([*found, stacked_losses(task, draws, kernels)], **case)
+    return loss_rows(_losses_under(_kernels(task, draws), draws), **case)
 
 
 def _kernels(task: Task, draws: Sequence[Draw]) -> list[Kernel]:
@@ -129,7 +126,7 @@ def _pilot_bandwidths(settings: Settings, draws: Sequence[Draw], places: Iterabl
     """Return each distribution's median bandwidth, from a sample of its own."""
     bandwidths = []
     for draw, place in zip(draws, places, strict=True):
-        rng = np.random.default_rng([settings["seed"], PILOT + place])
+        rng = np.random.default_rng([settings["seed"], PILOT_OFFSET + place])
         bandwidths.append(median_bandwidth(draw.distribution.sample(settings["pilot"], rng)))
     return np.array(bandwidths)
 
@@ -200,41 +197,7 @@ def findings(results: Results) -> list[Finding]:
     rows = where(results.rows, panel="size", estimator="f-kmse", rule="paper")
     number = in_one_cell(f"{with_interval(row)} at n = {row['n']}" for row in rows)
     found.append(Finding("Improvement of F-KMSE over KME by sample size.", number))
-    return found + _stacked(results)
-
-
-def _stacked(results: Results) -> list[Finding]:
-    """Return the stacked mean beside the best estimator of the paper, in hindsight."""
-    found = []
-    for panel, key, unit in (
-        ("bandwidth", "factor", "× "),
-        ("size", "n", "n = "),
-        ("kernel", "kernel", ""),
-    ):
-        lines = []
-        for row in where(results.rows, panel=panel, estimator="stacked"):
-            place = unit + str(KERNEL_NAMES.get(row[key], row[key]))
-            lines.append(_against(place, row, _best_of_paper(results, panel, key, row[key])))
-        if lines:
-            what = (
-                "Improvement of the stacked mean over KME, against the best estimator of the paper "
-                "in hindsight"
-            )
-            found.append(Finding(f"{what}, by {panel}.", in_one_cell(lines)))
     return found
-
-
-def _against(place: str, mine: Row, best: Row) -> str:
-    return (
-        f"{place}: {with_interval(mine)} against {with_interval(best)} "
-        f"({display_name(best['estimator'])})"
-    )
-
-
-def _best_of_paper(results: Results, panel: str, key: str, value: object) -> Row:
-    """Return the estimator of the paper, with its own rule, that gained most at a place."""
-    rows = where(results.rows, panel=panel, rule="paper", **{key: value})
-    return max(rows, key=lambda row: row["improvement"])
 
 
 def _claims_of_theorem_1(results: Results) -> list[Claim]:
@@ -269,8 +232,8 @@ def figure(results: Results) -> Any:
     by_kernel = where(shown, panel="kernel")
     drawn = blank(6.6 if by_kernel else 4.4)
     upper, lower = drawn.subfigures(2, 1, height_ratios=[1, 0.8]) if by_kernel else (drawn, None)
-    axes = list(upper.subplots(1, len(PLACES), sharey=True))
-    for ax, (panel, column) in zip(axes, PLACES.items(), strict=True):
+    axes = list(upper.subplots(1, len(HORIZONTAL), sharey=True))
+    for ax, (panel, column) in zip(axes, HORIZONTAL.items(), strict=True):
         improvements(
             ax, lines(where(shown, panel=panel), column, "improvement"), named=ax is axes[-1]
         )

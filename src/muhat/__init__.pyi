@@ -1,6 +1,8 @@
 """The public names for type checkers, written by docs/stub.py."""
 # ruff: noqa: I001, RUF022
 
+from typing import Any
+
 from . import cli as cli
 from . import comparison as comparison
 from . import conditional as conditional
@@ -101,6 +103,8 @@ from .data import read_table as read_table
 from .persistence import save as save
 
 __version__: str
+
+def _provider(role: str) -> Any: ...
 
 __all__ = [
     "KernelMean",

@@ -64,7 +64,9 @@ def two_files_lines(
 ) -> str:
     """Return lines that test two files; ``names`` are given where the files' own do not do."""
     first, second = (_read("read_table", *each) for each in zip(files, readings, strict=True))
-    named = "" if names is None else f", names={list(names)!r}"
+    named = ""
+    if names is not None:
+        named = f", names={list(names)!r}"
     return _joined(
         "from muhat import TwoSampleTest, read_table",
         f"first = {first}",
@@ -125,7 +127,7 @@ def independence_lines(
     file: object, x: Sequence[str], y: Sequence[str], separator: str | None, test: object
 ) -> str:
     """Return lines that test whether two sets of columns of a file are independent."""
-    given = {} if separator is None else {"separator": separator}
+    given = options_set({"separator": separator})
     return _joined(
         "from muhat import IndependenceTest, read_table",
         f"X = {call_text('read_table', repr(str(file)), columns=list(x), **given)}",

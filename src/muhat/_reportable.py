@@ -10,7 +10,7 @@ import muhat
 
 
 class Reportable:
-    """A result with a page; ``muhat.report`` makes it, and the result only asks for it."""
+    """A result that has a page, which another module makes."""
 
     def to_html(
         self,
@@ -47,8 +47,8 @@ class Reportable:
         html : str
             The page.
         """
-        # the package, which knows all its modules, imports muhat.report when it is asked for
-        page: str = muhat.report.to_html(
+        to_html = muhat._provider("page")
+        page: str = to_html(
             self,
             path,
             data=data,

@@ -31,6 +31,9 @@ TRACEBACK = "--traceback"
 MOVED = {"reproduce": "The paper's experiments are now run from a clone: python -m paper."}
 """What is said of a command that is no longer one of muhat's."""
 
+_WORKING: list[str] = []
+"""The line that is on the terminal until a command prints something."""
+
 PLAIN: dict[str, Any] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
@@ -87,6 +90,7 @@ class CommandLine(TyperGroup):
         if cmd_name not in self.places:
             return None
         module, _, name = self.places[cmd_name][0].partition(":")
+        show_working(cmd_name)
         app = typer.Typer(**PLAIN)
         app.command(cmd_name)(getattr(import_module(module), name))
         return get_command(app)
@@ -113,7 +117,9 @@ class CommandLine(TyperGroup):
         self, args: Any = None, *, standalone_mode: bool = True, **extra: Any
     ) -> Any:
         """Run the command that the arguments name."""
-        given, with_traceback = _without_traceback(list(sys.argv[1:] if args is None else args))
+        if args is None:
+            args = sys.argv[1:]
+        given, with_traceback = _without_traceback(list(args))
         try:
             with _warnings_in_one_line(), in_command():
                 code = super().main(given, standalone_mode=False, **extra)
@@ -124,6 +130,8 @@ class CommandLine(TyperGroup):
                 traceback.print_exception(problem)
             code, sentence = _explained(problem)
             say(sentence)
+        finally:
+            clear_working()
         if code == INTERRUPTED:
             say("interrupted.")
         if standalone_mode:
@@ -131,8 +139,23 @@ class CommandLine(TyperGroup):
         return code
 
 
+def show_working(command: str) -> None:
+    """Show on a terminal that a command has begun: what it needs takes long to import."""
+    if sys.stderr.isatty() and "--help" not in sys.argv:
+        _WORKING.append(f"muhat {command} …")
+        print(_WORKING[-1], end="", file=sys.stderr, flush=True)
+
+
+def clear_working() -> None:
+    """Clear that line, before anything else is printed."""
+    while _WORKING:
+        width = len(_WORKING.pop())
+        print(f"\r{' ' * width}\r", end="", file=sys.stderr, flush=True)
+
+
 def say(message: object) -> None:
     """Print one line on stderr."""
+    clear_working()
     print("muhat:", " ".join(str(message).split()), file=sys.stderr)
 
 
@@ -158,6 +181,7 @@ def errors_named(names: Mapping[str, object]) -> Iterator[None]:
 @contextmanager
 def standard_output() -> Iterator[None]:
     """Name standard output in errors of what is printed here; a closed pipe ends quietly."""
+    clear_working()
     try:
         yield
         sys.stdout.flush()
@@ -171,7 +195,9 @@ def standard_output() -> Iterator[None]:
 
 def _without_traceback(arguments: list[str]) -> tuple[list[str], bool]:
     """Return the arguments without ``--traceback``, and whether it stood before ``--``."""
-    end = arguments.index("--") if "--" in arguments else len(arguments)
+    end = len(arguments)
+    if "--" in arguments:
+        end = arguments.index("--")
     options = [each for each in arguments[:end] if each != TRACEBACK]
     return options + arguments[end:], TRACEBACK in arguments[:end]
 
@@ -185,8 +211,10 @@ def _explained(problem: Exception) -> tuple[int, str]:
         advice = "use --gram nystrom, or fewer points"
         return USER_ERROR, message("muhat", needed, "too many points", advice)
     if isinstance(problem, OSError):
-        file = "" if problem.filename is None else f"{problem.filename}: "
-        return USER_ERROR, f"{file}{problem.strerror or problem}."
+        reason = f"{problem.strerror or problem}."
+        if problem.filename is not None:
+            reason = f"{problem.filename}: {reason}"
+        return USER_ERROR, reason
     if isinstance(problem, MuhatError):
         return USER_ERROR, str(problem)
     what = f"{type(problem).__name__}: {problem}".rstrip(": .")
@@ -200,9 +228,14 @@ def _warnings_in_one_line() -> Iterator[None]:
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        if str(message) not in shown:
-            say(message if isinstance(message, Note) else f"warning: {message}")
-        shown.add(str(message))
+        text = str(message)
+        if text in shown:
+            return
+        shown.add(text)
+        if isinstance(message, Note):
+            say(text)
+        else:
+            say(f"warning: {text}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -41,11 +41,12 @@ from muhat.cli._outputs import (
     check_report,
     console_of,
     noted_warnings,
+    path_text,
     print_sentence,
     print_written,
 )
-from muhat.cli._progress import ProgressBatches, spinner
-from muhat.cli._reading import check_names, names_of, show_notes
+from muhat.cli._progress import MAX_QUIET_ROWS, ProgressBatches, spinner
+from muhat.cli._reading import MAX_MEMORY_SHARE, check_names, names_of, show_notes
 from muhat.comparison import Comparison, compare, fit_best, passes
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.errors import MuhatError
@@ -64,12 +65,6 @@ GRAMS = ("auto", "dense", *APPROXIMATIONS)
 DEFAULT_FIGURE = Path("muhat-compare.png")
 
 DEFAULTS = {**signature(compare).parameters, **signature(open_batches).parameters}
-
-MAX_MEMORY_SHARE = 0.25
-"""A text file is read at once if it takes at most this share of memory, as parsing is slow."""
-
-MAX_QUIET_ROWS = 1000
-"""Rows up to which a comparison takes about a second, and no progress is shown."""
 
 Bandwidth = Annotated[
     str | None,
@@ -183,7 +178,10 @@ def compare_command(
     )
     shown = not as_json and sys.stderr.isatty()
     with noted_warnings() as warned:
-        sample = _wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
+        if file is None:
+            sample: DataSet | FileBatches = _wine()
+        else:
+            sample = _sample(open_batches(file, **reading), gram, shown)
         if model is not None:
             check_names(sample.name, names_of(sample))
         with errors_named({"compare": file or sample.name}):
@@ -191,7 +189,9 @@ def compare_command(
         show_notes(sample)
     if model is not None:
         given = {name: options[name] for name in ("selection", "gram") if name in options}
-        rows = sample.data if isinstance(sample, DataSet) else sample
+        rows: Any = sample
+        if isinstance(sample, DataSet):
+            rows = sample.data
         best = fit_best(comparison, rows, feature_names=names_of(sample), **given)
         persistence.save(best, model)
     lines = compare_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
@@ -203,7 +203,7 @@ def compare_command(
     with standard_output():
         if as_json:
             result = {"data": sample.name, **comparison.to_dict()}
-            result["figure"] = None if figure is None else str(figure)
+            result["figure"] = path_text(figure)
             result["python"] = lines.splitlines()
             if report is not None:
                 result["report"] = str(report)

@@ -73,7 +73,7 @@ def groups_command(
         Argument(
             metavar="FILE ...",
             show_default=False,
-            help="One file with --by, or a file for each group (formats as for muhat compare).",
+            help="One file with --by, or a file for each group (.csv, .parquet and others).",
         ),
     ],
     by: Annotated[

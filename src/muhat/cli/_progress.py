@@ -19,13 +19,20 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from muhat.cli._command_line import clear_working
+
 if TYPE_CHECKING:
     from muhat._arrays import Array
     from muhat.data import FileBatches
 
 
+MAX_QUIET_ROWS = 1000
+"""Rows up to which a command takes about a second, and no progress is shown."""
+
+
 def progress_bars(*columns: ProgressColumn, console: Console | None = None) -> Progress:
     """Return bars of a description and columns, on stderr by default, that vanish at the end."""
+    clear_working()
     console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
     return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True)
 
@@ -84,6 +91,11 @@ class RowsColumn(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """Return it as text."""
-        of = "" if task.total is None else f" of {task.total:,.0f}"
+        text = f"{task.completed:,.0f}"
+        if task.total is not None:
+            text += f" of {task.total:,.0f}"
+        text += " rows"
         speed = task.finished_speed or task.speed
-        return Text(f"{task.completed:,.0f}{of} rows" + (f", {speed:,.0f} rows/s" if speed else ""))
+        if speed:
+            text += f", {speed:,.0f} rows/s"
+        return Text(text)

@@ -12,6 +12,7 @@ from muhat.figures._conditional import (
     errors_plot,
     fan_plot,
     filter_scores_plot,
+    intervals_plot,
     predictions_plot,
     quantiles_plot,
 )
@@ -24,9 +25,12 @@ from muhat.figures._groups import (
     group_map_plot,
     groups_bars,
 )
+from muhat.figures._mean import mean_plot
+from muhat.figures._p_values import PValueMap
 from muhat.figures._pair import Pair
 from muhat.figures._pca import components_plot
 from muhat.figures._plot import PALETTE, Axis, Bar, Bars, Matrix, Plot, Series
+from muhat.figures._prediction import new_rows_plot
 from muhat.figures._testing import (
     differences_bars,
     permutations_plot,
@@ -40,6 +44,7 @@ __all__ = [
     "Bar",
     "Bars",
     "Matrix",
+    "PValueMap",
     "Pair",
     "Plot",
     "Series",
@@ -58,7 +63,10 @@ __all__ = [
     "group_column_plots",
     "group_map_plot",
     "groups_bars",
+    "intervals_plot",
     "leave_one_out_plot",
+    "mean_plot",
+    "new_rows_plot",
     "p_values_plot",
     "permutations_plot",
     "predictions_plot",

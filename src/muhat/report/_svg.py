@@ -22,6 +22,12 @@ SIDE = 1000
 MAX_DRAWN = 1500
 """Points of a series that are drawn."""
 
+MAX_CELLS = 40
+"""Cells along each side that are drawn."""
+
+N_SHADES = 12
+"""Shades of cells."""
+
 MAX_READ = 240
 """Places of a curve whose values can be read off."""
 
@@ -212,9 +218,10 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
         return named
     if axis.is_log:
         return _log_ticks(axis)
-    step = _round_step((axis.high - axis.low) / MAX_TICKS or 1.0)
+    low, high = sorted((axis.low, axis.high))
+    step = _round_step((high - low) / MAX_TICKS or 1.0)
     ticks = []
-    for place in range(ceil(axis.low / step - 1e-9), floor(axis.high / step + 1e-9) + 1):
+    for place in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1):
         ticks.append((step * place, number(step * place, 6)))
     return ticks
 
@@ -301,9 +308,10 @@ def _all_drawn(plot: Plot, clip: str) -> str:
 
 def _drawn(series: Series, plot: Plot, clip: str) -> str:
     """Return a series as SVG."""
-    path = _path(series, plot)
     shapes = ""
-    if path:
+    if series.kind == "cells":
+        shapes = _cells(series, plot)
+    elif path := _path(series, plot):
         shapes = f'<path d="{path}"/>'
     kind = css_class(series.kind, strong=series.is_strong)
     body = f'<g clip-path="url(#{clip})" class="{kind}">{shapes}</g>'
@@ -330,6 +338,8 @@ def _path(series: Series, plot: Plot) -> str:
         return _line(np.concatenate([X, X[::-1]]), np.concatenate([Y, upper[::-1]])) + "Z"
     if series.kind == "points":
         return _dots(X, Y)
+    if series.kind == "ranges":
+        return _ranges(X, Y, SIDE * (1 - _share(plot.y, np.asarray(series.upper))))
     if series.kind == "rug":
         return _rug(X)
     if series.kind == "bars":
@@ -344,6 +354,39 @@ def _dots(X: Array, Y: Array) -> str:
     for x, y in _finite(X, Y, MAX_DRAWN):
         dots.append(f"M{x:.1f} {y:.1f}h.01")
     return "".join(dots)
+
+
+def _ranges(X: Array, lower: Array, upper: Array) -> str:
+    lines = []
+    for x, low, high in thinned(np.column_stack([X, lower, upper]).tolist(), MAX_DRAWN):
+        lines.append(f"M{x:.1f} {low:.1f}V{high:.1f}")
+    return "".join(lines)
+
+
+def _cells(series: Series, plot: Plot) -> str:
+    """Return squares as one path for each shade; of very many, evenly spaced ones, larger."""
+    columns, X = _cell_edges(plot.x, series.x)
+    rows, Y = _cell_edges(plot.y, series.y)
+    shades = np.round(N_SHADES * series.shades[np.ix_(rows, columns)])
+    paths = []
+    for shade in range(1, N_SHADES + 1):  # the palest is the page itself
+        squares = []
+        for row, column in np.argwhere(shades == shade):
+            (left, right), (bottom, top) = X[column], SIDE - Y[row]
+            squares.append(f"M{left:.1f} {bottom:.1f}H{right:.1f}V{top:.1f}H{left:.1f}Z")
+        if squares:
+            paths.append(f'<path fill-opacity="{shade / N_SHADES:g}" d="{"".join(squares)}"/>')
+    return "".join(paths)
+
+
+def _cell_edges(axis: Axis, places: Array) -> tuple[Array, Array]:
+    """Return which of evenly spaced cells are drawn, and where each begins and ends."""
+    drawn = np.arange(0, len(places), -(-len(places) // MAX_CELLS))
+    middles = SIDE * _share(axis, places[drawn])
+    half = SIDE / 2
+    if len(drawn) > 1:
+        half = (middles[-1] - middles[0]) / (len(drawn) - 1) / 2
+    return drawn, np.column_stack([middles - half, middles + half])
 
 
 def _rug(X: Array) -> str:
@@ -393,12 +436,26 @@ def _readings(series: Series, plot: Plot) -> list[Reading]:
         return []
     if series.readings is not None:
         return [each for each in series.readings if np.isfinite(each[:2]).all()]
+    if series.kind == "cells":
+        return _cell_readings(series)
     x = series.x
     if series.kind == "bars":
         x = (series.x[:-1] + series.x[1:]) / 2
     readings = []
     for a, b in _finite(x, series.y, MAX_DRAWN):
         readings.append((a, b, f"{number(b)}{plot.y.unit} at {number(a)}{plot.x.unit}"))
+    return readings
+
+
+def _cell_readings(series: Series) -> list[Reading]:
+    """Return the values of cells, at evenly spaced ones where there are many."""
+    values = np.asarray(series.upper)
+    readings = []
+    for row in thinned(range(len(series.y)), MAX_IN_TABLE):
+        for column in thinned(range(len(series.x)), MAX_IN_TABLE):
+            x, y = float(series.x[column]), float(series.y[row])
+            text = f"{number(values[row, column])} at {number(x)}, {number(y)}"
+            readings.append((x, y, text))
     return readings
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -20,7 +20,7 @@ class Distance(Kernel):
     """k(x, y) = (‖x − o‖ + ‖y − o‖ − ‖x − y‖)/2 from an origin o, in units of the largest distance.
 
     Centring takes the origin out: HKH is −HDH/2 of the distances D (Sejdinovic et al. 2013). The
-    origin makes the kernel positive semi-definite on every point, so that landmarks can stand for
+    origin makes the kernel positive semi-definite on every point, so that landmarks can replace
     it.
 
     Parameters
@@ -83,6 +83,18 @@ class _ResolvedDistance(Distance):
         X = X.astype(np.float64, copy=False)
         points = X if self.reference is None else ranks_among(self.reference, X)
         return (points - self.origin) / self.unit
+
+
+@dataclass(eq=False, repr=False)
+class LargestColumnDistance(Distance):
+    """Stands for the column in which the distance is largest, in a list of statistics."""
+
+    def resolve(self, X: Array) -> NoReturn:
+        """Raise MuhatError: a maximum over columns has no kernel."""
+        raise MuhatError("LargestColumnDistance", "a kernel is needed", "a maximum over columns")
+
+    def __repr__(self) -> str:
+        return "Distance(largest of columns)"
 
 
 def ranks_among(reference: Array, X: Array) -> Array:

@@ -31,6 +31,7 @@ from muhat.testing._pair_statistics import (
 )
 from muhat.testing._pairs import Pairs, PairSide, ShuffledSide
 from muhat.testing._permutations import NullMoments, PermutationTable
+from muhat.testing._ranks import RankGaussian
 from muhat.testing._results import Candidates, IndependenceResult, result_fields
 from muhat.testing._shrunk_covariance import COSE, ShrunkCovariance
 from muhat.testing._side_gram import GramForm, SideGram, kernel_correlation
@@ -72,23 +73,20 @@ KERNEL_STATISTICS = ("mmd", "spectral")
 SHARES = (1e-1, 1e-2, 1e-3)
 """Their λ of x, and of y, as shares of the largest eigenvalue."""
 
-FINE_SHARES = (1e-1, 1e-2)
+FINE_SHARES = (1e-1,)
 """λ of the default's truncated SVD, the same share on both sides."""
 
-FINE_WEIGHT = 0.40
-"""Of the default's families: truncated SVD. All weights were chosen by power (docs/tests.md)."""
+RANK_SHARES = (1e-1, 1e-2)
+"""The same of ranks, whose spectra have no outliers in them."""
 
-SMOOTH_WEIGHT = 0.15
-"""HSIC."""
+FINE_WEIGHT = 0.25
+"""Of the default's families: truncated SVD and HSIC. docs/tests.md says how it was chosen."""
 
-DISTANCE_WEIGHT = 0.20
-"""Distance covariance."""
+RANK_WEIGHT = 0.25
+"""Truncated SVD of ranks."""
 
-RANK_WEIGHT = 0.15
-"""Distance covariance of ranks."""
-
-WIDE_WEIGHT = 0.10
-"""HSIC of wide kernels."""
+TREND_WEIGHT = 0.50
+"""Distance covariance, that of ranks, and HSIC of wide kernels."""
 
 ORDERS_PER_CHUNK = 8
 """Permutations that a thread takes at a time."""
@@ -100,8 +98,8 @@ class IndependenceTest(PermutationTest):
     The kernel of x has bandwidths and λ from x, that of y from y; then the rows of y are permuted.
     With the eigenpairs γ, u of x's centred Gram matrix and δ, v of y's, the statistics are Σ h(γ_k)
     h'(δ_l) (u_kᵀ v_l)²: HSIC for h(γ) = γ and h'(δ) = δ, its spectral-regularised form with
-    filters. By default five families of them look for fine structure, smooth dependence, linear and
-    monotone dependence; each has a p-value, and these are combined into one.
+    filters. By default three families of them look for structure of any kind, for that of ranks,
+    and for linear and monotone trends; each has a p-value, and these are combined into one.
 
     Parameters
     ----------
@@ -118,9 +116,9 @@ class IndependenceTest(PermutationTest):
     statistics : str, Statistic or list of these, default=None
         The weights h and h', each with each: 'mmd' and 'mmd' is HSIC. For few rows also 'scose',
         'fcose' or ``ShrunkCovariance(filter)``: the norm of the cross-covariance operator, shrunk.
-        By default truncated SVD and HSIC on four bandwidths of x and of y, distance covariance of
-        the values and of their ranks, and HSIC at a wide bandwidth, 51 statistics in five families;
-        for a kernel that is given, ('mmd', 'spectral').
+        By default truncated SVD and HSIC on four bandwidths of x and of y, truncated SVD of ranks,
+        distance covariance of the values and of their ranks, and HSIC at a wide bandwidth, 67
+        statistics in three families; for a kernel that is given, ('mmd', 'spectral').
     gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
     default='auto'
         How both Gram matrices are held: as they are, by default up to 3000 rows, or approximated by
@@ -153,6 +151,8 @@ class IndependenceTest(PermutationTest):
     """
 
     names: ClassVar[Mapping[str, Callable[[], Statistic]]] = {**STATISTICS, **COSE}
+    max_rows_dense: ClassVar[int] = MAX_ROWS_DENSE
+    """Rows up to which ``gram='auto'`` decomposes whole matrices; beyond, low-rank factors."""
 
     def __init__(
         self,
@@ -252,7 +252,7 @@ class IndependenceTest(PermutationTest):
         if len(x.rows) != len(y.rows):
             got = f"{len(x.rows)} and {len(y.rows)}"
             raise MuhatError("IndependenceTest", "X and Y must have as many rows", got)
-        form = _gram_form(gram, x, y)
+        form = _gram_form(gram, x, y, self.max_rows_dense)
         pairs = Pairs.count_copies(x, y, distinct=bool(self.distinct))
         for statistic in statistics:
             if isinstance(statistic, ShrunkCovariance):
@@ -307,26 +307,39 @@ class IndependenceTest(PermutationTest):
         return _Permuted(table, candidates, kernel_correlation(of_x, of_y))
 
     def _default_statistics(self, x: ShuffledSide, y: ShuffledSide) -> list[StatisticPairs]:
-        """Return five families that see fine, smooth, linear and monotone dependence."""
-        fine = [
-            self._grams(side, self._ladder([Gaussian()], side), [Spectral()]) for side in (x, y)
+        """Return three families: any structure, fine structure of ranks, and trends."""
+        sides = (x, y)
+        ranked = (x.ranked, y.ranked)
+        fine: list[Statistic] = [Spectral(shares=(share,)) for share in FINE_SHARES]
+        of_ranks: list[Statistic] = [Spectral(shares=(share,)) for share in RANK_SHARES]
+        parts = self._pairs_of_equal(sides, Gaussian(), [*fine, MMD()], FINE_WEIGHT, 0)
+        parts += self._pairs_of_equal(ranked, RankGaussian(), of_ranks, RANK_WEIGHT, 1)
+        trends: list[Callable[[Array], Kernel]] = [
+            Distance().resolve,
+            Distance(ranks=True).resolve,
+            wide_kernel,
         ]
-        parts = []
-        for share in FINE_SHARES:
-            statistics: list[Statistic] = [Spectral(shares=(share,))]
-            parts.append(StatisticPairs.from_grams(fine, statistics, FINE_WEIGHT, 0))
-        parts.append(StatisticPairs.from_grams(fine, [MMD()], SMOOTH_WEIGHT, 1))
-        others: list[tuple[Callable[[Array], Kernel], float]] = [
-            (Distance().resolve, DISTANCE_WEIGHT),
-            (Distance(ranks=True).resolve, RANK_WEIGHT),
-            (wide_kernel, WIDE_WEIGHT),
-        ]
-        for family, (kernel_from, weight) in enumerate(others, 2):
+        for kernel_from in trends:
             grams = []
-            for side in (x, y):
+            for side in sides:
                 grams.append(self._grams(side, [kernel_from(side.to_learn_from)], [MMD()]))
-            parts.append(StatisticPairs.from_grams(grams, [MMD()], weight, family))
+            parts.append(StatisticPairs.from_grams(grams, [MMD()], TREND_WEIGHT, 2))
         return [each for each in parts if each.candidates]
+
+    def _pairs_of_equal(
+        self,
+        sides: tuple[ShuffledSide, ShuffledSide],
+        kernel: Kernel,
+        statistics: list[Statistic],
+        weight: float,
+        family: int,
+    ) -> list[StatisticPairs]:
+        """Return statistics that are the same on both sides, at all bandwidths, as one family."""
+        grams = [self._grams(each, self._ladder([kernel], each), statistics) for each in sides]
+        parts = []
+        for statistic in statistics:
+            parts.append(StatisticPairs.from_grams(grams, [statistic], weight, family))
+        return parts
 
     def _given_statistics(
         self, x: ShuffledSide, y: ShuffledSide, statistics: list[Statistic]
@@ -415,12 +428,14 @@ def _constant_side(pairs: Pairs, n_orders: int) -> _Permuted:
     return _Permuted(table, [(tuple(kernels), (MMD(), MMD()))], 0.0)
 
 
-def _gram_form(gram: str | Approximation, x: PairSide, y: PairSide) -> GramForm:
+def _gram_form(
+    gram: str | Approximation, x: PairSide, y: PairSide, max_rows_dense: int
+) -> GramForm:
     """Return how Gram matrices are held, "auto" decided; raise MuhatError for too many rows."""
     n = len(x.rows)
     if gram == "auto":
         has_row_numbers = x.has_row_numbers or y.has_row_numbers
-        if n <= MAX_ROWS_DENSE or has_row_numbers:
+        if n <= max_rows_dense or has_row_numbers:
             gram = "dense"
         elif n <= MAX_ROWS_OF_MATRICES:
             return GramForm(has_matrices=True, features=PIVOTS)

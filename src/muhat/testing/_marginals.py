@@ -9,13 +9,13 @@ import numpy as np
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
 from muhat.data import ColumnMoments
-from muhat.testing._permutations import PermutationTable
+from muhat.testing._permutations import NullMoments, PermutationTable
 
 N_CUTS = 64
 """Quantiles of a column at which distribution functions are compared, if units are permuted."""
 
 MAX_VALUES_HELD = 2**17
-"""Values of distribution functions that are held at a time: so many stay in the cache."""
+"""Values of distribution functions held at a time; this number of them fits the cache."""
 
 MAX_COUNTS_HELD = 2**23
 """How many counts of rows by unit, column and cut are held at most (64 MB)."""
@@ -40,18 +40,45 @@ class FeatureDifference:
     """Whether the column has the values 0 and 1 only: the means are then shares of rows."""
 
 
-def feature_differences(
-    Z: Array, labels: Array, shifts: Array, names: tuple[str, ...]
-) -> tuple[FeatureDifference, ...]:
-    """Return the difference in every column of the pool, the largest first.
+@dataclass(frozen=True, eq=False)
+class ColumnDistances:
+    """∫ (F − G)² of every column for every permutation: half the energy distance."""
 
-    Columns of ``labels`` are permutations. With both distribution functions F and G, the energy
-    distance 2E|x−y| − E|x−x'| − E|y−y'| is 2 ∫ (F − G)².
-    """
-    columns = in_units(Z).T
-    found = share_between_cores(lambda values: _column_difference(values, labels), columns)
-    integrals, largest = zip(*found, strict=True)
-    return from_integrals(np.array(integrals), np.array(largest), shifts, names)
+    integrals: Array
+    """Shape (d, B + 1)."""
+    largest: Array
+    """The observed E|x − y| of every column."""
+
+    @classmethod
+    def from_rows(cls, Z: Array, labels: Array) -> ColumnDistances:
+        """Return the distances from the rows of the pool; columns of labels are permutations.
+
+        With both distribution functions F and G, the energy distance 2E|x−y| − E|x−x'| − E|y−y'|
+        is 2 ∫ (F − G)².
+        """
+        columns = in_units(Z).T
+        found = share_between_cores(lambda values: _column_difference(values, labels), columns)
+        integrals, largest = zip(*found, strict=True)
+        return cls(np.array(integrals), np.array(largest))
+
+    def features(self, shifts: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
+        """Return the difference in every column of the pool, the largest first."""
+        largest = self.largest
+        table = PermutationTable(self.integrals, self.integrals.max(axis=1))
+        observed = self.integrals[:, 0]
+        shares = np.divide(observed, largest, out=np.zeros_like(largest), where=largest > 0)
+        found = []
+        for name, share, shift, p in zip(names, shares, shifts, table.corrected, strict=True):
+            found.append(FeatureDifference(name, float(share), float(shift), float(p)))
+        return tuple(sorted(found, key=_most_different_first))
+
+    def largest_scores(self) -> Array:
+        """Return the largest distance of each permutation, each column in its standard deviations.
+
+        These are of all permutations, which are treated alike: shape (1, B + 1).
+        """
+        scores = NullMoments.from_values(self.integrals).scores(self.integrals)
+        return np.asarray(scores.max(axis=0, keepdims=True))
 
 
 def _column_difference(values: Array, labels: Array) -> tuple[Array, float]:
@@ -100,18 +127,6 @@ def shifts_between(x: ColumnMoments, y: ColumnMoments) -> Array:
     return np.divide(shift, spread, out=np.zeros_like(spread), where=both.low < both.high)
 
 
-def from_integrals(
-    integrals: Array, largest: Array, shifts: Array, names: tuple[str, ...]
-) -> tuple[FeatureDifference, ...]:
-    """Return the differences from ∫ (F − G)² of every column and permutation, and E|x − y|."""
-    table = PermutationTable(integrals, integrals.max(axis=1))
-    shares = np.divide(integrals[:, 0], largest, out=np.zeros_like(largest), where=largest > 0)
-    found = []
-    for name, share, shift, p in zip(names, shares, shifts, table.corrected, strict=True):
-        found.append(FeatureDifference(name, float(share), float(shift), float(p)))
-    return tuple(sorted(found, key=_most_different_first))
-
-
 def _most_different_first(feature: FeatureDifference) -> tuple[float, float]:
     return feature.p_value, -feature.share
 
@@ -132,10 +147,8 @@ def counts_between(values: Array, cuts: Array, unit: Array, units: int) -> Array
     return np.bincount(places, minlength=units * cells).reshape(units, cells)
 
 
-def differences_at_cuts(
-    counts: Sequence[Array], rows: Array, labels: Array, shifts: Array, names: tuple[str, ...]
-) -> tuple[FeatureDifference, ...]:
-    """Return the difference in every column from counts of units of one size.
+def distances_at_cuts(counts: Sequence[Array], rows: Array, labels: Array) -> ColumnDistances:
+    """Return the distance in every column from counts of units of one size.
 
     ∫ (F − G)² is a sum over the cells around quantiles of ``rows``, which are drawn from the pool.
     """
@@ -153,4 +166,4 @@ def differences_at_cuts(
         widths = np.diff(np.concatenate([ends[:1], (cuts[1:] + cuts[:-1]) / 2, ends[1:]]))
         integrals[column] = widths @ (F - G) ** 2
         largest[column] = widths @ (F[:, 0] * (1 - G[:, 0]) + G[:, 0] * (1 - F[:, 0]))
-    return from_integrals(integrals, largest, shifts, names)
+    return ColumnDistances(integrals, largest)

@@ -15,6 +15,7 @@ from muhat.errors import MuhatError
 from muhat.kernels import Kernel, Precomputed
 from muhat.testing._distances import features_for, ranks_among
 from muhat.testing._gram import PooledSpectrum
+from muhat.testing._ranks import as_ranks
 from muhat.testing._side_gram import GramForm, SideGram
 
 MIN_COPY_AGREEMENT = 0.5
@@ -145,6 +146,12 @@ class ShuffledSide:
     def draw(cls, side: PairSide, form: GramForm, rng: np.random.Generator) -> ShuffledSide:
         """Return one side, with an order drawn."""
         return cls(side, side.rows[rng.permutation(len(side.rows))], form)
+
+    @property
+    def ranked(self) -> ShuffledSide:
+        """The same side with the ranks of its values in every column."""
+        rows, to_learn_from = as_ranks(self.side.rows, self.to_learn_from)
+        return replace(self, side=replace(self.side, rows=rows), to_learn_from=to_learn_from)
 
     def gram(self, kernel: Kernel) -> SideGram:
         """Return the centred Gram matrix of a kernel."""

@@ -9,7 +9,7 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import log_ndtr, ndtri
 
 from muhat._arrays import Array, quotient, slices
 
@@ -33,6 +33,9 @@ SHARPNESS = 5.0
 
 MIN_SKEWNESS = 1e-2
 """Skewness below which a null distribution is taken as normal."""
+
+LEAST_LOG = -500.0
+"""Logarithm of the least factor by which a p-value is extrapolated."""
 
 LEAST_CUBE = 1e-3
 """A χ² over its mean is kept above this, where the cube root is not steep."""
@@ -168,7 +171,7 @@ class PermutationTable:
     kind are not on one scale, as some have far heavier tails than others: families are combined by
     the ranks p_g(b) of their soft maxima, C(b) = Σ_g w_g tan(π(½ − p_g(b))), which is the Cauchy
     combination of p-values, ranked anew; it is shown as the standard normal value that is as far
-    out.
+    out. The least p_g, of the largest soft maximum, is extrapolated beyond 1/(B + 1).
     """
 
     values: Array
@@ -226,9 +229,9 @@ class PermutationTable:
             return maxima[0]
         # At p = 1 the tangent is −∞, whatever the other families' p-values are.
         most = 1 - 0.5 / self.values.shape[1]
-        p_values = np.array([np.minimum(self._ranked(each), most) for each in maxima])
+        p_values = np.array([np.minimum(self._extrapolated(each), most) for each in maxima])
         weights = np.array([each.weight for each in self.varying])
-        cauchy = weights @ np.tan(np.pi * (0.5 - p_values)) / weights.sum()
+        cauchy = weights @ (1 / np.tan(np.pi * p_values)) / weights.sum()
         return np.asarray(-ndtri(np.arctan2(1, cauchy) / np.pi))  # as a standard normal value
 
     @property
@@ -278,6 +281,19 @@ class PermutationTable:
         """Return #{b' : s(b') ≥ s(b)}/(B + 1) of every permutation b, ties up to rounding."""
         least = scores - self._rounding_of(scores)
         return 1 - np.searchsorted(np.sort(scores), least, side="left") / len(scores)
+
+    def _extrapolated(self, scores: Array) -> Array:
+        """Return the ranks, that of the largest score divided by how far out it is.
+
+        Ranks end at 1/(B + 1), however large a score is, so that the largest score of a family with
+        more weight would always outdo it. Here it is as far below the second largest as the tails
+        of a normal distribution are. All permutations are treated alike.
+        """
+        found = self._ranked(scores)
+        second, first = np.partition(scores, -2)[-2:]
+        if first - second > self._rounding_of(scores):
+            found[scores == first] *= np.exp(max(log_ndtr(-first) - log_ndtr(-second), LEAST_LOG))
+        return found
 
     def _rounding_of(self, scores: Array) -> float:
         """Return by how much equal scores may differ."""

@@ -18,11 +18,10 @@ from muhat.kernels import Kernel
 from muhat.testing._gram import PooledGram, PooledMatrix, PooledSpectrum, gram_matrix
 from muhat.testing._landmarks import spectrum_on_landmarks
 from muhat.testing._marginals import (
-    FeatureDifference,
+    ColumnDistances,
     column_cuts,
     counts_between,
-    differences_at_cuts,
-    feature_differences,
+    distances_at_cuts,
 )
 from muhat.testing._samples import TestSample
 from muhat.testing._units import PermutationUnits
@@ -59,10 +58,8 @@ class Pool(ABC):
         return witness(x.drawn.rows), witness(y.drawn.rows)
 
     @abstractmethod
-    def features(
-        self, labels: Array, shifts: Array, names: tuple[str, ...]
-    ) -> tuple[FeatureDifference, ...]:
-        """Return how much the samples differ in every column; p-values by columns of labels."""
+    def column_distances(self, labels: Array) -> ColumnDistances:
+        """Return how far the samples are apart in every column, for every column of labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,18 +137,16 @@ class MemoryPool(Pool):
             return PooledMatrix.from_means(kernel, self.rows, self._means(kernel))
         return self._spectrum(kernel)
 
-    def features(
-        self, labels: Array, shifts: Array, names: tuple[str, ...]
-    ) -> tuple[FeatureDifference, ...]:
-        """Return how much the samples differ in every column."""
+    def column_distances(self, labels: Array) -> ColumnDistances:
+        """Return how far the samples are apart in every column."""
         if self.units.size == 1:
-            return feature_differences(self.rows, labels, shifts, names)
+            return ColumnDistances.from_rows(self.rows, labels)
         unit = np.repeat(np.arange(len(labels)), self.units.size)
         cuts = column_cuts(self.rows, len(labels))
         counts = [
             counts_between(*each, unit, len(labels)) for each in zip(self.rows.T, cuts, strict=True)
         ]
-        return differences_at_cuts(counts, self.rows, labels, shifts, names)
+        return distances_at_cuts(counts, self.rows, labels)
 
     def evaluated(self, witness: Element, x: TestSample, y: TestSample) -> tuple[Array, Array]:
         """Return the values of the witness at all rows, by a symmetric product where possible."""

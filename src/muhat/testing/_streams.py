@@ -17,10 +17,10 @@ from muhat.kernels import Kernel
 from muhat.testing._distances import features_for
 from muhat.testing._gram import PooledGram, PooledSpectrum, is_kept
 from muhat.testing._marginals import (
-    FeatureDifference,
+    ColumnDistances,
     column_cuts,
     counts_between,
-    differences_at_cuts,
+    distances_at_cuts,
 )
 from muhat.testing._pool import Found, MapParts, Pool
 from muhat.testing._samples import TestSample
@@ -98,14 +98,12 @@ class SourcePool(Pool):
         U = (means - mean) @ (V / np.sqrt(count * gamma))
         return PooledSpectrum(gamma, U, kappa2, lambda a: features.embedding(V @ a))
 
-    def features(
-        self, labels: Array, shifts: Array, names: tuple[str, ...]
-    ) -> tuple[FeatureDifference, ...]:
-        """Return how much the samples differ in every column, compared at cuts."""
+    def column_distances(self, labels: Array) -> ColumnDistances:
+        """Return how far the samples are apart in every column, compared at cuts."""
         counts = [
             np.concatenate(each) for each in zip(*(each.counts for each in self.sums), strict=True)
         ]
-        return differences_at_cuts(counts, self.rows, labels, shifts, names)
+        return distances_at_cuts(counts, self.rows, labels)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,18 +19,17 @@ from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Gaussian, Kernel
 from muhat.testing import _landmarks
 from muhat.testing._base import (
-    DEFAULT_STATISTICS,
     PermutationTest,
     check_flag,
     checked_names,
     samples_of_matrix,
 )
 from muhat.testing._copies import distinct_rows
-from muhat.testing._distances import Distance
+from muhat.testing._distances import Distance, LargestColumnDistance
 from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
 from muhat.testing._landmarks import few_statistics
-from muhat.testing._marginals import FeatureDifference, shifts_between
+from muhat.testing._marginals import ColumnDistances, FeatureDifference, shifts_between
 from muhat.testing._permutations import Family, NullMoments, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool
 from muhat.testing._results import (
@@ -69,11 +68,18 @@ MAX_ROWS_DENSE = 2000
 N_LANDMARKS = 300
 """Landmarks that stand for more rows than that."""
 
-KERNEL_WEIGHT, DISTANCE_WEIGHT = 0.95, 0.025
-"""Weights of the default's families: all kernels; the energy distance, and that of ranks.
+DEFAULT_STATISTICS = ("mmd", "spectral")
+"""MMD for overall differences, truncated SVD for fine structure."""
 
-docs/tests.md has the power by weight from which they were chosen.
+DISTANCE_WEIGHTS = (0.06, 0.06)
+"""Weights of the default's families beside that of all kernels, which has the rest.
+
+These are the energy distance of ranks, and that of the column in which it is largest. docs/tests.md
+has the power by weight from which they were chosen.
 """
+
+GROUP_DISTANCE_WEIGHTS = (0.025, 0.025)
+"""The same for many groups: the energy distance, and that of ranks."""
 
 N_COLUMNS_FOR_PICTURES = 2
 """Columns that differ most, of which a result holds the values for pictures."""
@@ -95,7 +101,7 @@ class TwoSampleTest(PermutationTest):
         For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled
         distances (14 if not given, 6 but for the Gaussian kernel), the median, or the bandwidths
         themselves.
-    statistics : str, Statistic or list of these, default=('mmd', 'spectral', 'kernel-fisher')
+    statistics : str, Statistic or list of these, default=('mmd', 'spectral')
         'mmd', 'spectral', 'kernel-fisher', 'shrunk-means' or objects such as
         ``Spectral("landweber", [10, 100])``.
     gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
@@ -129,7 +135,7 @@ class TwoSampleTest(PermutationTest):
         The p-value is then approximate: better, the longer the blocks are than the dependence. By
         default rows are taken as independent.
     early_stopping : int, default=None
-        Draw permutations until so many of them (20, say) are as large as observed,
+        Draw permutations until this many of them (20, say) are as large as observed,
         ``n_permutations`` at most: exact for ``p_value`` (Besag and Clifford 1991), not for those
         of single statistics. By default all are drawn, as they seldom cost more than the Gram
         matrices and their eigendecompositions.
@@ -154,6 +160,10 @@ class TwoSampleTest(PermutationTest):
 
     max_single_rows: ClassVar[int] = MAX_SINGLE_ROWS
     """Rows of both samples up to which each is permuted by itself; beyond, sums over bins are."""
+    max_rows_dense: ClassVar[int] = MAX_ROWS_DENSE_DEFAULT
+    """Rows of both samples up to which the default statistics come from whole Gram matrices."""
+    n_landmarks: ClassVar[int] = _landmarks.N_LANDMARKS
+    """Landmarks that stand for more rows than that."""
 
     def __init__(
         self,
@@ -212,7 +222,7 @@ class TwoSampleTest(PermutationTest):
         sample_names = self._sample_names(names, X, Y)
         rng = self._rng()
         samples = self._samples(X, Y, statistics, rng)
-        is_fast = self._is_default and samples.n_rows > MAX_ROWS_DENSE_DEFAULT
+        is_fast = self._is_default and samples.n_rows > self.max_rows_dense
         if is_fast:
             statistics = few_statistics()
         pool = self._pool(samples, statistics, rng, is_fast)
@@ -369,7 +379,7 @@ class TwoSampleTest(PermutationTest):
         gram, N = samples.gram, samples.n_rows
         is_held = self.max_single_rows >= N or gram in ("dense", "blocks") or x.moments is None
         if is_fast:
-            gram = Nystrom(min(N, _landmarks.N_LANDMARKS))
+            gram = Nystrom(min(N, self.n_landmarks))
         elif gram == "auto":
             gram = "dense" if N <= MAX_ROWS_DENSE else Nystrom(N_LANDMARKS)
         one_by_one = 0 if gram == "blocks" else self.max_single_rows
@@ -395,7 +405,6 @@ class TwoSampleTest(PermutationTest):
         kernels = kernels_at_bandwidths(samples.kernels, self.bandwidths, rows)
         is_default = self.kernel is None and self._has_default_statistics
         if is_default and self.early_stopping is None:
-            kernels.append(Distance().resolve(rows))
             kernels.append(Distance(ranks=True).resolve(rows))
         return kernels
 
@@ -445,14 +454,20 @@ class TwoSampleTest(PermutationTest):
         candidates = candidates_of(
             "TwoSampleTest", [*kernels, *distances], [each.statistics for each in found]
         )
+        columns = None
+        if distances:
+            with limit_cores(self._n_cores):
+                columns = pool.column_distances(labels)
+            found.append(_KernelStatistics.from_values([MMD()], columns.largest_scores()))
+            candidates.append(((LargestColumnDistance(),), (MMD(),)))
         table = PermutationTable(
             np.concatenate([each.values for each in found]),
             np.concatenate([each.scales for each in found]),
             NullMoments.concatenate([each.null_moments for each in found]),
-            families_of_kernels([kernel for (kernel,), _ in candidates]),
+            families_of_kernels([kernel for (kernel,), _ in candidates], DISTANCE_WEIGHTS),
             pool.is_single,
         )
-        return _Permuted(table, labels, candidates, is_complete)
+        return _Permuted(table, labels, candidates, is_complete, columns)
 
     def _sequentially_permuted(
         self,
@@ -494,7 +509,7 @@ class TwoSampleTest(PermutationTest):
         [gram] = pool.map(lambda each: each, [kernel], self._map)
         element = gram.witness(statistic, pool.observed)
         with limit_cores(self._n_cores):
-            features = samples.features(pool, permuted.labels)
+            features = samples.features(pool, permuted)
         return TwoSampleResult(
             **result_fields(permuted.table, permuted.candidates),
             is_complete=permuted.is_complete,
@@ -604,14 +619,14 @@ class _Samples:
             "is_constant": self.are_equal,
         }
 
-    def features(self, pool: Pool, labels: Array) -> tuple[FeatureDifference, ...]:
+    def features(self, pool: Pool, permuted: _Permuted) -> tuple[FeatureDifference, ...]:
         """Return how much the samples differ in every column, the largest difference first."""
         x, y = self.x.moments, self.y.moments
         if x is None or y is None:
             return ()
         names = column_names(self.x, self.y)
-        features = pool.features(labels, shifts_between(x, y), names)
-        return with_moments(features, x, y, names)
+        columns = permuted.columns or pool.column_distances(permuted.labels)
+        return with_moments(columns.features(shifts_between(x, y), names), x, y, names)
 
     def at_rows(
         self, witness: tuple[Array, Array], features: tuple[FeatureDifference, ...]
@@ -636,6 +651,12 @@ class _KernelStatistics:
     scales: Array
     null_moments: NullMoments
 
+    @classmethod
+    def from_values(cls, statistics: list[Statistic], values: Array) -> _KernelStatistics:
+        """Return statistics whose moments are those of the permutations."""
+        scales = np.abs(values).max(axis=1)
+        return cls(statistics, values, scales, NullMoments.from_values(values))
+
 
 @dataclass(frozen=True, eq=False)
 class _Permuted:
@@ -645,6 +666,8 @@ class _Permuted:
     labels: Array
     candidates: Candidates
     is_complete: bool
+    columns: ColumnDistances | None = None
+    """How far the samples are apart in every column, where that is one of the statistics."""
 
 
 def _no_differences(labels: Array, kernel: Kernel, is_complete: bool) -> _Permuted:
@@ -667,7 +690,9 @@ def _drawn_in_order(sample: TestSample) -> Array:
     return sample.drawn.rows[np.argsort(sample.drawn.numbers, kind="stable")]
 
 
-def families_of_kernels(kernels: list[Kernel]) -> tuple[Family, ...]:
+def families_of_kernels(
+    kernels: list[Kernel], distance_weights: Sequence[float] = GROUP_DISTANCE_WEIGHTS
+) -> tuple[Family, ...]:
     """Return one family for all kernels and one for each distance; none without distances.
 
     Effect size and witness are those of a kernel, whose units do not depend on the data's.
@@ -675,8 +700,11 @@ def families_of_kernels(kernels: list[Kernel]) -> tuple[Family, ...]:
     distances = [number for number, kernel in enumerate(kernels) if isinstance(kernel, Distance)]
     if not distances:
         return ()
-    others = [Family(DISTANCE_WEIGHT, np.array([each]), explains=False) for each in distances]
-    return Family(KERNEL_WEIGHT, np.setdiff1d(np.arange(len(kernels)), distances)), *others
+    others = []
+    for number, weight in zip(distances, distance_weights, strict=True):
+        others.append(Family(weight, np.array([number]), explains=False))
+    rest = np.setdiff1d(np.arange(len(kernels)), distances)
+    return Family(1 - sum(distance_weights), rest), *others
 
 
 def candidates_of(
