@@ -19,14 +19,11 @@ from paper.experiments import (
     figure_3b,
     figure_3c,
     finite_populations,
-<<<<<<< HEAD
     group_gains,
     group_learning,
     group_means,
-    levels_of_groups,
-=======
     levels_of_defaults,
->>>>>>> room/power
+    levels_of_groups,
     levels_of_tests,
     loss,
     pca_components,
