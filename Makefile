@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 LOWEST = .venv-lowest/bin
 
-.PHONY: demo tour quick test test-lowest lint browser pages bench docs evidence clean
+.PHONY: demo tour quick test test-lowest lint browser pages bench docs evidence dist clean
 
 demo: .venv/installed   ## the main questions answered on embedded data: verdicts, pictures, a report
 	$(BIN)/muhat tour --out muhat-tour
@@ -36,8 +36,8 @@ pages: .venv/tested browser ## pages of all kinds of data in build/pages, each l
 	$(BIN)/python tests/pages.py build/pages
 	$(BIN)/python tests/pages.py docs/report.png
 
-bench: .venv/benched    ## speed, as ratios measured in one run; GROUP=core for one group of them
-	$(BIN)/python -m benchmarks $(GROUP)
+bench: .venv/benched    ## speed, as ratios measured in one run; GROUP=core for one group of them; SAVE=1 for README's table
+	$(BIN)/python -m benchmarks $(GROUP) $(if $(SAVE),--save)
 
 docs: .venv/documented  ## the site in docs/_build/html, with every example run; and docs/api.md, from the public names
 	$(BIN)/python docs/api.py
@@ -46,6 +46,13 @@ docs: .venv/documented  ## the site in docs/_build/html, with every example run;
 
 evidence: .venv/installed ## the paper's figures and tables at full size, and docs/evidence.md; DATA names svmguide2's folder
 	$(BIN)/python -m paper --out docs/evidence --page docs/evidence.md $(if $(DATA),--data $(DATA))
+
+dist: .venv/bin/python  ## wheel and sdist in dist/, built twice and compared: the same commit gives the same bytes
+	$(BIN)/python -m pip install --quiet --upgrade 'hatchling>=1.25'
+	rm -rf dist build/again
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/python -m hatchling build -d build/again
+	diff -r dist build/again
 
 clean:                  ## remove the environments
 	rm -rf .venv .venv-lowest

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from benchmarks.scale import GIB, measured
 from benchmarks.timing import Ratio, medians
 from muhat import Gaussian, GroupTest, KernelMeans, Nystrom
 from muhat._arrays import Array, slices
@@ -63,6 +64,37 @@ def on_landmarks(
     yield Ratio(what, ours, peer, 5.0)
 
 
+def many_groups(T: int = 10_000, n: int = 10, landmarks: int = 300) -> Iterator[Ratio]:
+    """Ten thousand groups: no T × T matrix, which alone has 0.75 GiB, is held."""
+    setup = (
+        "from muhat import KernelMeans\n"
+        f"labels = np.repeat(np.arange({T}), {n})\n"
+        "rng = np.random.default_rng(0)\n"
+        f"X = rng.normal(size=({T}, 10))[labels] + rng.normal(size=({T * n}, 10))"
+    )
+    work = f"KernelMeans(kernel=Gaussian(4.0), gram=Nystrom({landmarks})).fit(X, labels)"
+    peak, _ = measured(work, setup)
+    what = f"KernelMeans().fit, {T} groups of {n} rows on {landmarks} landmarks, memory"
+    yield Ratio(what, peak / GIB, 1.0, 1.0, unit=" GiB")
+
+
+def one_large_group(rows: int = 1_000_000, landmarks: int = 300) -> Iterator[Ratio]:
+    """A group of a million rows among small ones, in batches that are made anew in every pass."""
+    setup = (
+        "from muhat import KernelMeans\n"
+        "class Labelled:\n"
+        "    def __iter__(self):\n"
+        f"        for number, X in enumerate(Made({rows})):\n"
+        "            yield X, np.full(len(X), 0)\n"
+        "        for group in range(1, 20):\n"
+        "            yield np.random.default_rng(group).normal(size=(20, 20)), np.full(20, group)"
+    )
+    work = f"KernelMeans(kernel=Gaussian(6.0), gram=Nystrom({landmarks})).fit_batches(Labelled())"
+    peak, _ = measured(work, setup)
+    what = f"KernelMeans().fit_batches, a group of {rows} rows in batches, memory"
+    yield Ratio(what, peak / GIB, 1.0, 0.5, unit=" GiB")
+
+
 def comparing_all_pairs(
     T: int = 20, n: int = 1000, permutations: int = 999, peer_rows: int = 2000, rounds: int = 3
 ) -> Iterator[Ratio]:
@@ -87,6 +119,8 @@ def comparing_all_pairs(
 
 BENCHMARKS = {
     all_pairs: {"T": 6, "n": 4, "rounds": 1},
+    many_groups: {"T": 6, "n": 4, "landmarks": 5},
+    one_large_group: {"rows": 50, "landmarks": 5},
     on_landmarks: {"T": 6, "n": 4, "landmarks": 5, "rounds": 1},
     comparing_all_pairs: {"T": 3, "n": 4, "permutations": 9, "peer_rows": 5, "rounds": 1},
 }

@@ -25,7 +25,7 @@ def stub() -> str:
             lines.append(f"from . import {module} as {module}")
     for name in sorted(set(muhat.__all__) - {"__version__"}):
         lines.append(f"from .{muhat._MODULE_OF[name]} import {name} as {name}")
-    lines += ["", "__version__: str", "def _provider(role: str) -> Any: ...", ""]
+    lines += ["", "__version__: str", "", "def _provider(role: str) -> Any: ...", ""]
     lines.append("__all__ = [")
     for name in muhat.__all__:
         lines.append(f'    "{name}",')

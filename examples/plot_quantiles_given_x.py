@@ -13,7 +13,8 @@ from muhat import ConditionalMean, QuantileDisplay
 data = load_diabetes()
 x, y = data.data[:, [2, 3]], data.target
 model = ConditionalMean().fit(x, y)
-display = QuantileDisplay.from_estimator(model, x, y, name="body mass index (standardized)").plot()
+NAMES = ("body mass index (standardized)", "progression")
+display = QuantileDisplay.from_estimator(model, x, y, names=NAMES).plot()
 
 low, high = (display.quantiles[:, -1] - display.quantiles[:, 0])[[20, 60]]
 print(

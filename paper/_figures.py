@@ -79,7 +79,7 @@ def draw(experiment: Experiment, results: Results) -> Any:
 
 
 def blank(height: float, width: float = WIDTH) -> Any:
-    """Return an empty figure of so many inches, made without a screen."""
+    """Return an empty figure of this size in inches, made without a screen."""
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 

@@ -1,8 +1,16 @@
-"""What is said after all tests."""
+"""The wheel that several files install from, and what is said after all tests."""
+
+import pytest
 
 import browser
+from built import build
 
 skipped = []
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory):
+    return build("wheel", tmp_path_factory.mktemp("wheel"))
 
 
 def pytest_terminal_summary(terminalreporter):

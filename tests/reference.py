@@ -25,6 +25,14 @@ def estimate(name, parameter, F, p, target=None, kappa2=1.0, order=3, nu=1.0):
         (p_i * np.outer(row, row) for p_i, row in zip(p, F, strict=True)),
         np.zeros((F.shape[1],) * 2),
     )
+    if name == "componentwise":
+        values, vectors = np.linalg.eigh(C)
+        return f + component_wise(without_rounding(values, len(F)), vectors, mean, f, p)
+    return shrunk(name, parameter, C, mean, f, kappa2, order, nu, n=len(F))
+
+
+def shrunk(name, parameter, C, mean, f, kappa2=1.0, order=3, nu=1.0, n=1):
+    """f + s_λ(C) (mean − f), from the definition of each filter; n is the number of rows."""
     if name == "kme":
         return mean
     if name == "s-kmse":  # minimiser of Σ p_i ‖φ_i − g‖² + λ‖g − f*‖²
@@ -51,13 +59,15 @@ def estimate(name, parameter, F, p, target=None, kappa2=1.0, order=3, nu=1.0):
     if name == "nu-method":
         return nu_method(int(parameter), C, mean, f, kappa2, nu)
     values, vectors = np.linalg.eigh(C)
-    values = np.where(values <= len(F) * np.finfo(float).eps * values.max(), 0, values)
     if name == "tsvd":
-        keep = vectors[:, values >= parameter]
+        keep = vectors[:, without_rounding(values, n) >= parameter]
         return f + keep @ (keep.T @ (mean - f))
-    if name == "componentwise":
-        return f + component_wise(values, vectors, mean, f, p)
-    raise NotImplementedError(name)
+    raise NotImplementedError(f"write the definition of {name} here")
+
+
+def without_rounding(values, n):
+    """Eigenvalues of n rows, with those that are rounding set to zero."""
+    return np.where(values <= n * np.finfo(float).eps * values.max(), 0, values)
 
 
 def nu_method(t, C, mean, f, kappa2, nu):

@@ -336,7 +336,7 @@ def test_memory_stays_far_below_that_of_the_matrix():
 
 def test_bases_stay_within_the_memory_that_is_allowed(monkeypatch):
     monkeypatch.setattr(krylov, "MAX_BASIS_BYTES", 6 * 200 * 8 * 20)
-    with pytest.warns(UserWarning, match="has not settled after 20 products"):
+    with pytest.warns(UserWarning, match="has not converged after 20 products"):
         mu = KernelMean(
             kernel=KERNEL, filter=Landweber(), gram="blocks", selection=KFold(grid=[10**6])
         ).fit(sample(200))
@@ -348,7 +348,7 @@ def test_bases_stay_within_the_memory_that_is_allowed(monkeypatch):
         )
 
 
-@pytest.mark.filterwarnings("ignore:.*has not settled")
+@pytest.mark.filterwarnings("ignore:.*has not converged")
 @pytest.mark.parametrize("with_target", [False, True])
 @pytest.mark.parametrize(
     ("name", "parameter"),

@@ -88,6 +88,7 @@ def every_kind():
             Series("points", "points", x, x / 2, colour=PALETTE[1], marker="v", labels=["first"]),
             Series("bars", "bars", x, x[:-1], colour=PALETTE[2]),
             Series("band", "band", x, x, x + 0.2, colour=PALETTE[3]),
+            Series("ranges", "ranges", x, x, x + 0.1, colour=PALETTE[8]),
             Series("rug", "rug", x, nothing, colour=PALETTE[4]),
             Series("across", "rule", nothing, np.ones(1), colour=PALETTE[5]),
             Series("down", "rule", np.full(1, 0.3), nothing, colour=PALETTE[6]),
@@ -113,6 +114,29 @@ def test_a_new_figure_is_one_function_that_is_drawn_on_paper_and_on_a_page():
     draw(bars, ax := Figure().subplots())
     assert [patch.get_width() for patch in ax.patches] == [4, 1]
     assert "width:25.0%" in bars_html(bars, "name")
+
+
+def test_shades_over_a_plane_are_drawn_on_paper_and_on_a_page():
+    values = np.array([[0.0, 1.0, np.nan], [2.0, 4.0, 8.0]])
+    cells = Series("cells", "cells", np.arange(3), np.arange(2), values, ends=(0.0, 4.0))
+    x, y = Axis("x", -0.5, 2.5), Axis("y", 1.5, -0.5)
+    plot = Plot("A map", "", "", x, y, [cells], shades="a unit", by_point=True)
+    np.testing.assert_array_equal(cells.shades, [[0, 0.25, np.nan], [0.5, 1, 1]])
+    figure = Figure()
+    draw(plot, ax := figure.subplots())
+    [image] = ax.images
+    np.testing.assert_array_equal(image.get_array().filled(np.nan), values)
+    assert tuple(image.get_extent()) == (-0.5, 2.5, -0.5, 1.5)
+    assert ax.get_ylim() == (1.5, -0.5)
+    assert figure.axes[1].get_ylabel() == "a unit"
+    page = plot_html(plot, "name")
+    drawn = re.findall(r'<path fill-opacity="([\d.]+)" d="([^"]+)"', page)
+    assert [(float(shade), path.count("M")) for shade, path in drawn] == [
+        (0.25, 1),
+        (0.5, 1),
+        (1, 2),
+    ]
+    assert "8 at 2, 1" in page  # what is read off
 
 
 @pytest.mark.parametrize("display", DISPLAYS)

@@ -128,7 +128,7 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
         (["train.csv", "--target", "y", "--intervals", "bayes"], "'bayes'"),
         (
             ["train.csv", "--target", "y", "--out", "figure.txt"],
-            "a file name ending in .png, .svg, .pdf is needed",
+            "a file name ending in .png, .svg or .pdf is needed",
         ),
         (
             ["train.csv", "--target", "y", "--confidence", "90"],
@@ -298,9 +298,10 @@ def test_the_figure_shows_new_rows(folder):
         known[1].collections[0].get_offsets(),
         np.column_stack([MODEL.predict(FEATURES[:30]), truth]),
     )
-    assert known[1].get_title("left").startswith("fresh: 30 rows, R² ")
+    title = "y: predictions of fresh against the truth (30 rows, R² "
+    assert known[1].get_title("left").startswith(title)
     unknown = panels(FEATURES[:5])
-    assert unknown[1].get_title("left") == "fresh: 5 rows, 90 % intervals"
+    assert unknown[1].get_title("left") == "y: predictions of fresh (5 rows, 90 % intervals)"
     assert len(unknown[1].collections[0].get_segments()) == 5
 
 

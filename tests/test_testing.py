@@ -9,7 +9,6 @@ from itertools import combinations, permutations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.linalg import expm
 from scipy.stats import norm
 from sklearn.base import clone
 
@@ -50,35 +49,11 @@ def rng():
 
 
 def filter_of(name, parameter, C):
-    """s_λ(C) as a matrix, from the definition of each filter."""
-    one = np.eye(len(C))
-    if name == "kme":
-        return one
-    if name == "s-kmse":
-        return one / (1 + parameter)
-    if name == "f-kmse":
-        return C @ np.linalg.inv(C + parameter * one)
-    if name == "iterated-tikhonov":
-        return one - np.linalg.matrix_power(parameter * np.linalg.inv(C + parameter * one), 3)
-    if name == "landweber":
-        return one - np.linalg.matrix_power(one - C, parameter)
-    if name == "showalter":
-        return one - expm(-C / parameter)
-    if name == "nu-method":
-        s, before = np.zeros_like(C), np.zeros_like(C)
-        for t in range(1, parameter + 1):
-            m = (
-                0
-                if t == 1
-                else (t - 1) * (2 * t - 3) * (2 * t + 1) / ((t + 1) * (2 * t + 3) * (2 * t - 1))
-            )
-            w = 6 / 5 if t == 1 else 4 * (2 * t + 1) * t / ((t + 1) * (2 * t + 3))
-            s, before = s + m * (s - before) + w * C @ (one - s), s
-        return s
-    if name != "tsvd":
-        raise NotImplementedError(f"write the definition of {name} here")
-    gamma, V = np.linalg.eigh(C)
-    return (V * (gamma >= parameter)) @ V.T
+    """s_λ(C) as a matrix: what the definition makes of each unit vector."""
+    columns = [
+        reference.shrunk(name, parameter, C, unit, np.zeros(len(C))) for unit in np.eye(len(C))
+    ]
+    return np.column_stack(columns)
 
 
 def weighted_kernel(statistic, K):

@@ -39,7 +39,7 @@ def test_the_tour_shows_everything_and_leaves_pictures_a_report_and_a_model(tmp_
         assert question_of(step) in result.stdout
         assert all(line in result.stdout for line in code_of(step).splitlines())
     assert "grower 1 (71 rows) and grower 2 (48 rows) differ (p ≤ 0.001)." in result.stdout
-    assert "alcohol and hue are dependent" in result.stdout
+    assert "total_phenols and color_intensity are dependent" in result.stdout
     assert "Drift detected in new 3" in result.stdout
     assert "Of 15 groups" in result.stdout
     for name in left:

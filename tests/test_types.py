@@ -37,6 +37,6 @@ def test_a_type_checker_knows_what_is_imported_from_muhat(tmp_path):
     assert "-> muhat.mean.KernelMean" in mean
     assert fitted == '"muhat.mean.KernelMean"'
     assert p_value == '"float"'
-    assert "-> muhat.comparison.Comparison" in compare
+    assert "-> muhat.comparison._result.Comparison" in compare
     assert kernel.startswith('"muhat.kernels.')
     assert kernel.endswith('Gaussian"')

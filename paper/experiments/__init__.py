@@ -19,9 +19,16 @@ from paper.experiments import (
     figure_3b,
     figure_3c,
     finite_populations,
+    group_gains,
+    group_learning,
+    group_means,
     levels_of_defaults,
+    levels_of_groups,
     levels_of_tests,
     loss,
+    pca_components,
+    pca_denoising,
+    pca_novelty,
     power_of_tests,
     radius_coverage,
     table_2,
@@ -67,6 +74,22 @@ PAGES: dict[str, Page] = {
             "`ConditionalMean` and `KernelMean.radius`, measured by `python -m paper conditional`."
         ),
     ),
+    "groups-evidence": Page(
+        _by_name(group_means, group_gains, group_learning),
+        title="Many groups: the evidence",
+        preface=(
+            "`KernelMeans`, the gain that it reports, and `GroupRegressor` and `GroupClassifier`, "
+            "measured by `python -m paper groups`. Results are as they came out."
+        ),
+    ),
+    "pca-evidence": Page(
+        _by_name(pca_components, pca_denoising, pca_novelty),
+        title="Kernel PCA: the evidence",
+        preface=(
+            "The number of components, denoising and novelty by `KernelPCA`, measured by "
+            "`python -m paper pca`. Results are as they came out."
+        ),
+    ),
     "tests-evidence": Page(
         _by_name(
             levels_of_tests,
@@ -77,6 +100,14 @@ PAGES: dict[str, Page] = {
         ),
         title="Tests of two samples, of independence and of drift: the evidence",
         preface="Levels, power and times of the tests, measured by `python -m paper tests`.",
+    ),
+    "group-tests-evidence": Page(
+        _by_name(levels_of_groups),
+        title="Tests of many groups: the evidence",
+        preface=(
+            "Levels of `GroupTest` under designs, with the designs ignored, and with a tolerance, "
+            "measured by `python -m paper group-tests`."
+        ),
     ),
 }
 """The pages of results, by the names of their files; only the first is on the paper itself."""

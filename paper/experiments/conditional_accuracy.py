@@ -94,7 +94,7 @@ def regression_data(name: str, rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def wine_quality() -> Array:
-    """Return the red wines, their quality last, or refuse a file that does not hold them."""
+    """Return the red wines, their quality last, or raise MuhatError for a file without them."""
     path = find_file(WINE_QUALITY)
     try:
         table = np.loadtxt(path or "", delimiter=";", skiprows=1, ndmin=2)

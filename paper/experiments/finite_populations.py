@@ -355,7 +355,7 @@ def fitted_mixture(name: str) -> Mixture:
 
 @cache
 def rows_of(family: str, law: str, size: int, seed: int) -> Array:
-    """Return the rows of a data set, standardised, or so many of a hard law."""
+    """Return the rows of a data set, standardised, or ``size`` rows of a hard law."""
     if family == "hard":
         return HARD_LAWS[law](np.random.default_rng([seed, list(HARD_LAWS).index(law)]), size)
     return standardized(load_dataset(law).data)

@@ -327,7 +327,7 @@ def largest_expected(count: int) -> float:
 
 
 def findings(results: Results) -> list[Finding]:
-    """Return the cell that rejects most, beside what chance makes of so many cells."""
+    """Return the cell that rejects most, beside what chance gives in that number of cells."""
     rows = results.rows
     largest = max(rows, key=lambda row: row["z"])
     above = [row for row in rows if row["z"] > 3]

@@ -169,7 +169,7 @@ def _kept(problem: DenseProblem, choice: Choice) -> float:
 
 
 def matched(embedding: Embedding, start: Mixture, steps: int) -> MatchedMixture:
-    """Return the mixture after so many steps of the solver."""
+    """Return the mixture after ``steps`` steps of the solver."""
     mixture = MatchedMixture(len(start.weights), early_stopping=MIN_DECREASE, max_iter=steps)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is stopped on purpose

@@ -1,11 +1,11 @@
-"""muhat (μ̂): kernel means, estimated better than by the plain average."""
+"""muhat (μ̂): questions about whole distributions, answered with kernels."""
 
 # Nothing is imported here: the command catches Ctrl-C only after this file has run.
 TYPE_CHECKING = False  # as in typing
 if TYPE_CHECKING:
     from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _PUBLIC = {
     "mean": "KernelMean",
@@ -36,7 +36,8 @@ _PUBLIC = {
         "PermutationDisplay "
         "WitnessDisplay WitnessAlongDisplay PValueMapDisplay PairDisplay DriftDisplay "
         "LeftOutDisplay QuantileDisplay "
-        "GroupMapDisplay GroupDistanceDisplay ComponentsDisplay"
+        "GroupMapDisplay GroupDistanceDisplay GroupTreeDisplay GroupBarsDisplay GroupColumnDisplay "
+        "ComponentsDisplay"
     ),
     "data": "read_table open_batches",
     "datasets": "load_dataset SyntheticFamily",

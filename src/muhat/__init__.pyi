@@ -41,11 +41,14 @@ from .selection import Fixed as Fixed
 from .kernels import Function as Function
 from .selection import GCV as GCV
 from .kernels import Gaussian as Gaussian
+from .plots import GroupBarsDisplay as GroupBarsDisplay
 from .groups import GroupClassifier as GroupClassifier
+from .plots import GroupColumnDisplay as GroupColumnDisplay
 from .plots import GroupDistanceDisplay as GroupDistanceDisplay
 from .plots import GroupMapDisplay as GroupMapDisplay
 from .groups import GroupRegressor as GroupRegressor
 from .testing import GroupTest as GroupTest
+from .plots import GroupTreeDisplay as GroupTreeDisplay
 from .testing import IndependenceTest as IndependenceTest
 from .kernels import InverseMultiquadric as InverseMultiquadric
 from .filters import IteratedTikhonov as IteratedTikhonov
@@ -171,6 +174,9 @@ __all__ = [
     "QuantileDisplay",
     "GroupMapDisplay",
     "GroupDistanceDisplay",
+    "GroupTreeDisplay",
+    "GroupBarsDisplay",
+    "GroupColumnDisplay",
     "ComponentsDisplay",
     "read_table",
     "open_batches",

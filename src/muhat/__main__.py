@@ -7,26 +7,26 @@ if TYPE_CHECKING:
     from typer import Typer
 
 COMMANDS = {
+    "tour": ("muhat.cli._tour:tour_command", "Demo on bundled data, in under a minute."),
+    "test": (
+        "muhat.cli._testing:two_samples_command",
+        "Do two samples differ, and in what?",
+    ),
+    "groups": ("muhat.cli._groups:groups_command", "Do groups of rows differ, and which?"),
+    "independence": (
+        "muhat.cli._testing:independence_command",
+        "Are two sets of columns independent?",
+    ),
+    "drift": ("muhat.cli._drift:drift_command", "Has new data drifted from a reference?"),
+    "predict": (
+        "muhat.cli._predict:predict_command",
+        "Predict a column from the others, with intervals.",
+    ),
     "compare": (
         "muhat.cli._compare:compare_command",
         "Does shrinkage improve the kernel mean of a sample?",
     ),
     "apply": ("muhat.cli._apply:apply_command", "Apply a saved model to new rows."),
-    "predict": (
-        "muhat.cli._predict:predict_command",
-        "Predict a column from the others, with intervals.",
-    ),
-    "test": (
-        "muhat.cli._testing:two_samples_command",
-        "Do two samples come from one distribution?",
-    ),
-    "independence": (
-        "muhat.cli._testing:independence_command",
-        "Are two sets of columns independent?",
-    ),
-    "groups": ("muhat.cli._groups:groups_command", "Do groups of rows differ, and which?"),
-    "drift": ("muhat.cli._drift:drift_command", "Has new data drifted from a reference?"),
-    "tour": ("muhat.cli._tour:tour_command", "30-second demo on bundled data."),
 }
 """The function of each command, imported when it is used, and its line in the help.
 

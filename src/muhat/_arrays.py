@@ -36,7 +36,7 @@ _THIS_THREAD = threading.local()
 def share_between_cores(work: Callable[[Chunk], Found], chunks: Iterable[Chunk]) -> list[Found]:
     """Return ``work(chunk)`` of every chunk, computed by one thread per core.
 
-    Every chunk is worked on once, and chunks are begun in order. BLAS uses one thread meanwhile.
+    Every chunk is worked on once, and chunks are started in order. BLAS uses one thread meanwhile.
     Where threads cannot start (a browser, a restricted container), the calling thread does the
     same work in the same order.
     """
@@ -69,7 +69,7 @@ def share_between_cores(work: Callable[[Chunk], Found], chunks: Iterable[Chunk])
             for each in running:
                 each.result()
         finally:
-            waiting.clear()  # after an error, no further chunk is begun
+            waiting.clear()  # after an error, no further chunk is started
     return [found[number] for number in range(len(chunks))]
 
 
@@ -166,7 +166,7 @@ class _BlasOnOneThread:
 
 
 BLAS_ON_ONE_THREAD = _BlasOnOneThread()
-"""The context for matrices so small, or threads so many, that BLAS should not start its own."""
+"""The context in which BLAS starts no threads: matrices are small, or our threads are many."""
 
 
 def slices(start: int, stop: int, size: int) -> Iterator[slice]:
@@ -180,6 +180,13 @@ def as_array(values: Any) -> Array:
         return np.asarray(values)
     except ValueError:
         return np.asarray(values, dtype=object)
+
+
+def float_type(is_single: bool) -> type[np.floating[Any]]:
+    """Return float32 for numbers that all are, else float64."""
+    if is_single:
+        return np.float32
+    return np.float64
 
 
 def has_finite_sum(values: Array) -> bool:

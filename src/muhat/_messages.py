@@ -59,8 +59,9 @@ def option(name: str, value: object = True) -> str:
     ("drop=['colour']", "missing='drop'", 'one_hot=True')
     """
     if not IN_COMMAND.get():
-        shown = [value] if name == "drop" else value
-        return f"{name}={shown!r}"
+        if name == "drop":
+            value = [value]
+        return f"{name}={value!r}"
     flag = f"--{name.replace('_', '-')}"
     if value is True:
         return flag
@@ -135,7 +136,9 @@ def lacks_columns(
     "diabetes.csv lacks column 'cement' (and 2 more) that the model was trained on."
     """
     first, *others = missing
-    more = f" (and {len(others)} more)" if others else ""
+    more = ""
+    if others:
+        more = f" (and {len(others)} more)"
     sentence = f"{who} lacks column {first!r}{more} that {whose}"
     meant = _same_but_for_case(first, names)
     if meant is not None:

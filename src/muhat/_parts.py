@@ -53,7 +53,9 @@ def as_kernel(kernel: Any, who: str = "kernel") -> Kernel:
             return SklearnKernel(kernel)
         return Function(kernel)
     needed = "a name, a kernel object or a function is needed"
-    advice = "give the matrix as X, with kernel='precomputed'" if hasattr(kernel, "shape") else ""
+    advice = ""
+    if hasattr(kernel, "shape"):
+        advice = "give the matrix as X, with kernel='precomputed'"
     return cast(Kernel, _part(who, kernel, Kernel, KERNELS, needed, advice))
 
 
@@ -79,7 +81,10 @@ def _part(
     if isinstance(given, str):
         if given in known:
             return known[given]()
-        raise MuhatError(unknown_name(who, given, ["auto", *known] if who == "filter" else known))
+        names = list(known)
+        if who == "filter":
+            names = ["auto", *names]
+        raise MuhatError(unknown_name(who, given, names))
     if isinstance(given, type):
         raise MuhatTypeError(
             who, "an object is needed", f"the class {given.__name__}", "call it first"
@@ -96,7 +101,9 @@ def as_filter(filter: Any) -> Shrinker:
 
 def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
     """Return the filters that a name, an object, a list or ``"auto"`` stands for, each once."""
-    given = list(filter) if isinstance(filter, list | tuple) else [filter]
+    given = [filter]
+    if isinstance(filter, list | tuple):
+        given = list(filter)
     if not given:
         raise MuhatError("filter", "at least one filter is needed", "an empty list")
     filters: list[Shrinker] = []

@@ -64,7 +64,9 @@ def two_files_lines(
 ) -> str:
     """Return lines that test two files; ``names`` are given where the files' own do not do."""
     first, second = (_read("read_table", *each) for each in zip(files, readings, strict=True))
-    named = "" if names is None else f", names={list(names)!r}"
+    named = ""
+    if names is not None:
+        named = f", names={list(names)!r}"
     return _joined(
         "from muhat import TwoSampleTest, read_table",
         f"first = {first}",
@@ -89,11 +91,43 @@ def two_groups_lines(
     )
 
 
+def groups_lines(
+    file: object, by: str, reading: Mapping[str, Any], test: object, design: Mapping[str, str]
+) -> str:
+    """Return lines that test groups of rows, which a column of the file names."""
+    labels = [by, *design.values()]
+    reading = {**reading, "drop": (*reading.get("drop", ()), *labels)}
+    given = "".join(f", {name}=batches.words({column!r})" for name, column in design.items())
+    return _joined(
+        "from muhat import GroupTest, open_batches",
+        f"batches = {_read('open_batches', file, reading)}",
+        f"result = {test!r}.test(batches.read(), batches.words({by!r}){given})",
+    )
+
+
+def group_files_lines(
+    files: Sequence[object],
+    readings: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    test: object,
+) -> str:
+    """Return lines that test files, each of which is a group."""
+    tables = [_read("read_table", *each) for each in zip(files, readings, strict=True)]
+    return _joined(
+        "import numpy as np",
+        "from muhat import GroupTest, read_table",
+        f"tables = [{', '.join(tables)}]",
+        "X = np.concatenate([table.data for table in tables])",
+        f"groups = np.repeat({list(names)!r}, [len(table.data) for table in tables])",
+        f"result = {test!r}.test(X, groups)",
+    )
+
+
 def independence_lines(
     file: object, x: Sequence[str], y: Sequence[str], separator: str | None, test: object
 ) -> str:
     """Return lines that test whether two sets of columns of a file are independent."""
-    given = {} if separator is None else {"separator": separator}
+    given = options_set({"separator": separator})
     return _joined(
         "from muhat import IndependenceTest, read_table",
         f"X = {call_text('read_table', repr(str(file)), columns=list(x), **given)}",

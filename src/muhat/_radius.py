@@ -116,7 +116,9 @@ def radius_of(
         needed = "variance is for 'bernstein' and 'mcdiarmid', which do not estimate it"
         raise MuhatError(who, needed, f"method={method!r}", "leave it out")
     if mean.n < 2 or not mean.are_equal:
-        got = f"{mean.n} row" if mean.n < 2 else "sample_weight"
+        got = "sample_weight"
+        if mean.n < 2:
+            got = f"{mean.n} row"
         raise MuhatError(who, "at least 2 rows that all weigh the same are needed", got)
     if mean.gamma is not None and not isinstance(mean.element, Embedding):
         needed = "the error of features in the norm of the RKHS is needed"
@@ -129,9 +131,13 @@ def radius_of(
         if not np.isfinite(kernel.bound):
             advice = "use method='asymptotic'"
             raise MuhatError(who, f"{method!r} takes a kernel with a bound", repr(kernel), advice)
-        v = kernel.bound if variance is None else positive(who, "variance", variance)
+        if variance is None:
+            variance = kernel.bound
+        v = positive(who, "variance", variance)
         r = _bound(method, mean, delta, sqrt(kernel.bound), _diameter(kernel), v)
-    moved = 0.0 if estimate is mean.element else (estimate - mean.element).norm()
+    moved = 0.0
+    if estimate is not mean.element:
+        moved = (estimate - mean.element).norm()
     return min(r + moved + mean.error, _largest_distance(estimate))
 
 
@@ -166,7 +172,10 @@ def _bound(method: str, mean: SampleMean, delta: float, kappa: float, D: float, 
 
 def _diameter(kernel: Kernel) -> float:
     """Return D ≥ ‖k(x, ·) − k(y, ·)‖ for all x and y."""
-    return sqrt((2 if kernel.nonnegative else 4) * kernel.bound)
+    factor = 4
+    if kernel.nonnegative:
+        factor = 2
+    return sqrt(factor * kernel.bound)
 
 
 def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> float:
@@ -205,7 +214,9 @@ def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> flo
     if level > 1 - PROBABILITY_TOL or excess(MAX_QUADRATIC_FORM) <= 0:
         needed = f"the limit law is known up to a confidence of 1 − {PROBABILITY_TOL:g}"
         raise MuhatError("KernelMean.radius", needed, repr(level), "lower it")
-    place = 0.0 if excess(0) >= 0 else float(brentq(excess, 0, MAX_QUADRATIC_FORM, xtol=1e-10))
+    place = 0.0
+    if excess(0) < 0:
+        place = float(brentq(excess, 0, MAX_QUADRATIC_FORM, xtol=1e-10))
     return max(mean - total, 0.0) + total * place
 
 

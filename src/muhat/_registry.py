@@ -13,7 +13,7 @@ def parts_by_name(*modules: ModuleType) -> dict[str, Any]:
     found = {}
     for module in modules:
         for name, part in vars(module).items():
-            known_as = getattr(part, "name", "") if name in module.__all__ else ""
-            if known_as:
+            known_as = getattr(part, "name", "")
+            if known_as and name in module.__all__:
                 found[known_as] = part
     return found

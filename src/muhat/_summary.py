@@ -81,7 +81,9 @@ class EstimatorHtmlReprMixin:
 
     def _fitted_summary(self) -> str:
         is_fitted = any(name.endswith("_") for name in vars(self))
-        return self._summary().html() if is_fitted else ""
+        if not is_fitted:
+            return ""
+        return self._summary().html()
 
     def _summary(self) -> Summary:
         raise NotImplementedError

@@ -63,7 +63,9 @@ def positive(
     """
     if isinstance(value, Real) and not isinstance(value, bool) and above < float(value) < inf:
         return float(value)
-    bound = f"above {above:g}" if above else "positive"
+    bound = "positive"
+    if above:
+        bound = f"above {above:g}"
     raise MuhatError(part, f"{name} must be {bound} and finite{alternative}", repr(value))
 
 
@@ -99,7 +101,9 @@ def as_points(X: Any) -> Array:
         raise MuhatError("kernel", POINTS_NEEDED, got) from error
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         got = f"shape {values.shape} and type {values.dtype}"
-        advice = "reshape one feature with X.reshape(-1, 1)" if values.ndim == 1 else ""
+        advice = ""
+        if values.ndim == 1:
+            advice = "reshape one feature with X.reshape(-1, 1)"
         raise MuhatError("kernel", POINTS_NEEDED, got, advice)
     return values
 
@@ -107,7 +111,9 @@ def as_points(X: Any) -> Array:
 def as_two_samples(X: Any, Y: Any) -> tuple[Array, Array]:
     """Return the points of X and of Y, with equally many features; without Y, those of X twice."""
     X = as_points(X)
-    Y = X if Y is None else as_points(Y)
+    if Y is None:
+        return X, X
+    Y = as_points(Y)
     if X.shape[1] != Y.shape[1]:
         got = f"shapes {X.shape} and {Y.shape}"
         raise MuhatError("kernel", "points with the same number of features are needed", got)
@@ -138,7 +144,9 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> A
     if issparse(X):
         advice = f"use {name}.toarray()"
         raise MuhatTypeError(who, f"{name} must be dense", "a sparse matrix", advice)
-    X = as_frame(X if hasattr(X, "shape") else _as_array(estimator, X, name))
+    if not hasattr(X, "shape"):
+        X = _as_array(estimator, X, name)
+    X = as_frame(X)
     _check_not_masked(who, X, name)
     _check_two_dimensions(who, X, name)
     _check_columns(who, X, name)
@@ -151,7 +159,9 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> A
         "ensure_min_samples": 0,
     }
     # scikit-learn finds the names of a pyarrow table's columns, but not those of a class of ours.
-    named = X.to_arrow() if isinstance(X, ColumnFrame) else X
+    named = X
+    if isinstance(X, ColumnFrame):
+        named = X.to_arrow()
     values: Array = validate_data(estimator, named, reset=reset, **options)
     if not len(values):
         raise MuhatError(who, "at least one row is needed", "0 sample(s)")
@@ -244,8 +254,10 @@ def _check_numeric(who: str, X: Any, name: str) -> None:
         needed = f"{name} must be real: Complex data not supported"
         raise MuhatError(who, needed, f"values of type {values.dtype}")
     if not _is_numeric(values):
-        are_numeric = [_is_numeric(column) for column in values.T]
-        first = are_numeric.index(False) if False in are_numeric else 0
+        are_numeric = list(map(_is_numeric, values.T))
+        first = 0
+        if False in are_numeric:
+            first = are_numeric.index(False)
         got = f"text, dates or lists in column {first}"
         raise MuhatError(who, f"{name} must be numeric", got, ENCODE_ADVICE)
 

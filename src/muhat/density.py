@@ -137,7 +137,9 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
         """
         X = checked_sample(self, X, reset=True).astype(np.float64, copy=False)
         self._check_parameters()
-        mean = KernelMean() if self.mean is None else clone(self.mean)
+        mean = KernelMean()
+        if self.mean is not None:
+            mean = clone(self.mean)
         _gaussians(as_kernel(mean.kernel))
         if isinstance(as_gram(mean.gram), RandomFeatures):
             needed, advice = (
@@ -164,7 +166,9 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
         shape = (self.n_components, _on_points(embedding).points.shape[1])
         if start is not None and (not isinstance(start, Mixture) or start.means.shape != shape):
             needed = f"start must be a Mixture of {shape[0]} components in {shape[1]} dimensions"
-            got = repr(start) if isinstance(start, Mixture) else type(start).__name__
+            got = type(start).__name__
+            if isinstance(start, Mixture):
+                got = repr(start)
             raise MuhatError("MatchedMixture", needed, got)
         self.n_features_in_ = shape[1]
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
@@ -182,15 +186,17 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
             first = _vector(start, centre, unit)
         bounds = objective.bounds(self.n_components, self.min_variance)
         first = np.clip(first, bounds.lb, bounds.ub)
-        stop = _Stop(self.tol) if self.early_stopping is None else None
+        stop = None
         options: dict[str, Any] = {
             "maxiter": self.max_iter,
             "maxfun": 10 * self.max_iter,
             "gtol": 0.0,
         }
-        options |= (
-            {"ftol": 0.0, "maxcor": CURVATURE_MEMORY} if stop else {"ftol": self.early_stopping}
-        )
+        if self.early_stopping is None:
+            stop = _Stop(self.tol)
+            options |= {"ftol": 0.0, "maxcor": CURVATURE_MEMORY}
+        else:
+            options["ftol"] = self.early_stopping
         with BLAS_ON_ONE_THREAD:
             solution = minimize(
                 objective,
@@ -390,9 +396,9 @@ class _Objective:
         points, weights = points[weights != 0], weights[weights != 0]
         moved = points - points[0]  # so that equal rows have no spread at all
         size = float(np.abs(moved).max())
-        spread = (
-            size * float(np.sqrt((moved / size).var(axis=0).mean())) if 0 < size < np.inf else size
-        )
+        spread = size
+        if 0 < size < np.inf:
+            spread *= float(np.sqrt((moved / size).var(axis=0).mean()))
         unit = spread or min(sigma for _, sigma in gaussians)
         if not 1 / MAX_SPREAD < unit < MAX_SPREAD:
             allowed = f"{1 / MAX_SPREAD:g} to {MAX_SPREAD:g}"

@@ -65,7 +65,9 @@ class Element(ABC):
         return self._plus(other)
 
     def __mul__(self, factor: float) -> Self:
-        return self._times(factor) if isinstance(factor, Real) else NotImplemented
+        if isinstance(factor, Real):
+            return self._times(factor)
+        return NotImplemented
 
     __rmul__ = __mul__
 
@@ -73,7 +75,9 @@ class Element(ABC):
         return self * -1
 
     def __sub__(self, other: Element) -> Self:
-        return self + other * -1 if isinstance(other, Element) else NotImplemented
+        if isinstance(other, Element):
+            return self + other * -1
+        return NotImplemented
 
     def __truediv__(self, divisor: float) -> Self:
         return self * (1 / divisor)
@@ -118,7 +122,8 @@ class Embedding(Element):
         if weights.shape != (len(points),) or weights.dtype.kind not in "fiub":
             needed = f"weights must be real numbers, one for each of {len(points)} points"
             raise MuhatError("Embedding", needed, f"shape {weights.shape} and type {weights.dtype}")
-        weights = weights if weights.dtype.kind == "f" else weights.astype(np.float64)
+        if weights.dtype.kind != "f":
+            weights = weights.astype(np.float64)
         for name, values in (("points", points), ("weights", weights)):
             if not has_finite_sum(values) and not np.isfinite(values).all():
                 raise MuhatError("Embedding", f"{name} must be finite", "NaN or infinite values")
@@ -127,7 +132,8 @@ class Embedding(Element):
     def __call__(self, Y: Array) -> Array:
         """Return the function's values at the rows of Y."""
         Y = as_points(Y)
-        Y = Y.astype(self.points.dtype, copy=False) if self.points.dtype.kind == "f" else Y
+        if self.points.dtype.kind == "f":
+            Y = Y.astype(self.points.dtype, copy=False)
         return self.kernel.product(Y, self.weights, self.points)
 
     def inner(self, other: Any) -> float:
@@ -139,9 +145,9 @@ class Embedding(Element):
 
     def squared_norm(self) -> float:
         """Return ‖f‖² in float64, as gains are differences of norms; never negative."""
-        points = self.points.astype(
-            np.float64 if self.points.dtype.kind == "f" else self.points.dtype
-        )
+        points = self.points
+        if points.dtype.kind == "f":
+            points = points.astype(np.float64)
         squared = float(self.weights @ self.kernel.product(points, self.weights))
         if not squared < 0:
             return squared

@@ -66,7 +66,7 @@ def message(who: object, needed: str, got: object, advice: str = "") -> str:
 
 
 def name_of(who: object) -> str:
-    """Return a name as it is, and the class of any other object."""
+    """Return a name unchanged, and the class of any other object."""
     if isinstance(who, str):
         return who
     return type(who).__name__

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -51,15 +51,20 @@ from muhat.gram import (
     BlockProblem,
     DenseGram,
     DenseProblem,
+    FactorGram,
+    FactorProblem,
     FeatureMap,
+    PivotedCholesky,
 )
 from muhat.gram._auto import refine_plan
+from muhat.gram._factor import EXACT_TOL, factor_of_sample
 from muhat.gram._feature_problem import FeatureProblem, Folds
-from muhat.gram._plan import Plan, check_batches, plan_in_memory, plan_one_pass
+from muhat.gram._plan import Plan, can_factor, check_batches, plan_in_memory, plan_one_pass
 from muhat.gram._problem import Problem, Target, TargetWeights
 from muhat.kernels import Kernel, Precomputed
-from muhat.selection import Choice, KFold, Rule
+from muhat.selection import Choice, KFold, LeaveOneOut, Rule
 from muhat.selection._base import unscored_choice
+from muhat.selection._on_factor import ProductProblem, can_choose_on_factor, choose_on_factor
 
 MAX_WEIGHT_RATIO = 1e30
 """Largest weight, and 1/(smallest), whose sums of squares stay in the float range."""
@@ -134,17 +139,17 @@ class Solution:
         return Embedding(self.kernel, self.points, on_points)
 
 
-def solve(parts: Parts, X: Array, masses: Array) -> Solution:
+def solve(parts: Parts, X: Array, masses: Array, plan: Plan | None = None) -> Solution:
     """Hold the Gram operator of rows in memory as planned, and choose a parameter for each filter.
 
     X are validated rows, or the Gram matrix of a precomputed kernel; a row of mass zero does not
-    take part.
+    take part. Without a plan, one is made.
     """
     present = masses > 0
     n = int(present.sum())
     if not isinstance(parts.kernel, Precomputed):
         check_range(parts.who, X)
-    plan = plan_in_memory(parts.gram, parts.kernel, n, X.itemsize)
+    plan = plan or plan_in_memory(parts.gram, parts.kernel, n, X.itemsize)
     if isinstance(plan.gram, Approximation):
         rows, weights = (X, masses) if n == len(X) else (X[present], masses[present])
         source = ArraySource(rows, None if np.ptp(weights) == 0 else weights)
@@ -159,16 +164,57 @@ def solve(parts: Parts, X: Array, masses: Array) -> Solution:
         kernel = parts.kernel.resolve(X[present])
         points = X
     target = parts.target_on(kernel, points.shape[1], points)
+    if parts.gram == "auto" and target is None and can_factor(kernel, n):
+        on_factor = _solve_on_factor(parts, plan, rules, kernel, points, masses, present)
+        if on_factor is not None:
+            return on_factor
     problem = _held(plan, kernel, points, masses, present, target)
-    return Solution(
-        kernel,
-        plan,
-        problem,
-        _chosen(parts, rules, problem, kernel, points),
-        target,
-        points,
-        present,
+    choices = _chosen(parts, rules, problem, kernel, points)
+    return Solution(kernel, plan, problem, choices, target, points, present)
+
+
+def _solve_on_factor(
+    parts: Parts,
+    plan: Plan,
+    rules: Sequence[Rule],
+    kernel: Kernel,
+    points: Array,
+    masses: Array,
+    present: Array,
+) -> Solution | None:
+    """Choose on a low-rank factor of K, where one is exact or good enough to choose on.
+
+    None if there is no such factor: K is decomposed then.
+    """
+    rows, own = points[present], masses[present]
+    n, are_equal = len(rows), bool(np.ptp(own) == 0)
+    factor = factor_of_sample(kernel, rows)
+    missed = float(own @ factor.remainder)
+    if missed <= EXACT_TOL * float(own @ kernel.diagonal(rows)):
+        gram = FactorGram.from_factor(factor, kernel, rows, None if are_equal else own)
+        problem: Problem = FactorProblem(gram)
+        reason = (
+            f"the Gram matrix of {n} rows has rank {factor.rank} to rounding: it is held by a "
+            f"low-rank factor, which misses {factor.error:.1g} of its trace"
+        )
+        plan = replace(plan, gram=PivotedCholesky(EXACT_TOL), reason=reason)
+        choices = _chosen(parts, rules, problem, kernel, points)
+        return Solution(kernel, plan, problem, choices, None, points, present)
+    is_double = points.dtype == np.float64
+    if not (are_equal and is_double and can_choose_on_factor(rules, parts.filters, n)):
+        return None
+    product_problem = ProductProblem(DenseGram.from_sample(kernel, rows))
+    filters = _bounded_filters(parts, product_problem, kernel, points)
+    found = choose_on_factor(product_problem, cast(LeaveOneOut, rules[0]), filters, factor)
+    if found is None:
+        return None
+    reason = (
+        f"{plan.reason}, and none was needed: λ is chosen on a low-rank factor of {factor.rank} "
+        f"pivots, which misses {factor.error:.1g} of the trace; scores are off by about a tenth of "
+        f"the gain's standard error, weights are exact, by {product_problem.lanczos.steps} products"
     )
+    plan = replace(plan, reason=reason)
+    return Solution(kernel, plan, product_problem, found.choices, None, points, present)
 
 
 def solve_source(
@@ -225,8 +271,7 @@ def _solve_dense(
     weights = source.weights if isinstance(source, ArraySource) else None
     masses = np.zeros(len(points))
     masses[present] = 1 if weights is None else weights
-    solution = solve(replace(parts, gram="dense"), points, masses / masses.sum())
-    return replace(solution, plan=plan)
+    return solve(parts, points, masses / masses.sum(), plan)
 
 
 def folds_of_rules(rules: Sequence[Rule]) -> Folds:
@@ -272,11 +317,16 @@ def _chosen(
 
     One that has nothing to choose needs no score of too few rows.
     """
-    check_scale(type(kernel).__name__, problem.largest_value, problem.dtype, rows)
-    filters = [each.bounded_by(problem.kappa2(kernel.bound)) for each in parts.filters]
+    filters = _bounded_filters(parts, problem, kernel, rows)
     if parts.has_choice or problem.n >= rules[0].least_points:
         return choices_by(rules, problem, filters)
     return [unscored_choice(rules[0], filters[0])]
+
+
+def _bounded_filters(parts: Parts, problem: Problem, kernel: Kernel, rows: Array) -> list[Shrinker]:
+    """Return the filters for the kernel's largest value; raise MuhatError for one out of range."""
+    check_scale(type(kernel).__name__, problem.largest_value, problem.dtype, rows)
+    return [each.bounded_by(problem.kappa2(kernel.bound)) for each in parts.filters]
 
 
 def warn_of_open_end(choice: Choice) -> None:
@@ -326,10 +376,11 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         One of 'auto', 'dense', 'blocks', 'nystrom', 'random-features'.
         How the Gram matrix is held: ``'dense'`` as a matrix; ``'blocks'`` not at all, by exact
         products with it in memory proportional to n; ``Nystrom(500)`` or ``RandomFeatures(1000)``
-        by so many features of each row, for any number of rows. ``'auto'`` is dense up to 5000
-        rows, if they fit in memory, and beyond as exact as the data deserve: on landmarks, as many
-        as KME's standard error asks for, or with the exact mean (docs/scale.md). ``gram_reason_``
-        says which, why, and what it costs.
+        by that number of features of each row, for any number of rows. ``'auto'`` is dense up to
+        5000 rows, if they fit in memory, with a low-rank factor of K in place of its eigenvectors
+        where one is exact to rounding, or good enough to choose λ on. Beyond, it takes landmarks
+        until their error is below a tenth of KME's standard error, or also the exact mean
+        (docs/scale.md). ``gram_reason_`` says which, why, and what it costs.
     target : Embedding or array of shape (n,), default=None
         The target f*, as an element of the RKHS or as weights on the sample; none is f* = 0.
 
@@ -349,7 +400,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     kernel_ : Kernel
         The kernel, every parameter a number.
     eigenvalues_ : array of shape (n,) or (r,)
-        The eigenvalues of K/n, ascending; None where none were needed.
+        The eigenvalues of K/n, ascending; None where none were needed, as where the default
+        chooses on a factor of many rows: ``gram="dense"`` has them.
     gram_, gram_reason_ : str or Approximation, and str
         How the Gram matrix was held, and why.
     features_ : FeatureMap
@@ -664,7 +716,11 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
             0.0 if solution.accumulated is None else solution.accumulated.error
         )
         known = vars(solution.problem).get("spectrum")
-        self.eigenvalues_ = None if known is None else known.gamma
+        self.eigenvalues_ = None
+        if isinstance(solution.problem, FactorProblem):
+            self.eigenvalues_ = solution.problem.eigenvalues
+        elif known is not None:
+            self.eigenvalues_ = known.gamma
         return self
 
     def _values(self, X: Array) -> Array:

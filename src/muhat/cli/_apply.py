@@ -17,11 +17,11 @@ from sklearn.pipeline import Pipeline
 from typer import Argument, Option, echo
 
 from muhat._arrays import Array
-from muhat._files import atomic_write, check_writable
+from muhat._files import atomic_write
 from muhat._text import numbered
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import Decimal, Drop, Missing, Separator
-from muhat.cli._outputs import check_outputs
+from muhat.cli._outputs import check_file, check_outputs
 from muhat.cli._progress import ProgressBatches
 from muhat.cli._reading import check_names, open_like, row_numbers, show_notes
 from muhat.conditional import (
@@ -47,19 +47,19 @@ ENDINGS = (".csv", ".json")
 
 def apply_command(
     model: Annotated[
-        Path, Argument(metavar="MODEL", show_default=False, help="A file of muhat.save or --save.")
+        Path, Argument(metavar="MODEL", show_default=False, help="File from muhat.save or --save.")
     ],
     file: Annotated[
         Path,
         Argument(
             metavar="FILE",
             show_default=False,
-            help="New rows, in a file that muhat compare reads, or -.",
+            help="New rows (.csv, .parquet and others), or - for standard input.",
         ),
     ],
     out: Annotated[
         Path | None,
-        Option(metavar="FILE", show_default="standard output", help="Where to: .csv or .json."),
+        Option(metavar="FILE", show_default="standard output", help="Output file: .csv or .json."),
     ] = None,
     as_json: Annotated[bool, Option("--json", help="Print JSON instead of CSV.")] = False,
     confidence: Annotated[
@@ -85,7 +85,7 @@ def apply_command(
     decimal: Decimal = ".",
 ) -> None:
     """Apply a saved model to new rows: its prediction or score of each."""
-    _check_out(out)
+    check_file("--out", out, ENDINGS)
     check_outputs([model, file], out=out)
     applied = _AppliedModel(load(model), str(model), confidence, _levels(quantiles))
     if confidence is not None:
@@ -113,22 +113,12 @@ def apply_command(
         echo(f"Saved: {out}")
 
 
-def _check_out(out: Path | None) -> None:
-    """Raise MuhatError, before the work, for a file that cannot be written."""
-    if out is None:
-        return
-    if out.suffix.lower() not in ENDINGS:
-        needed = f"a file name ending in {' or '.join(ENDINGS)} is needed"
-        raise MuhatError("--out", needed, repr(str(out)))
-    check_writable(out)
-
-
 def _levels(quantiles: str | None) -> list[float]:
     """Return the levels of quantiles that are asked for."""
     if quantiles is None:
         return []
     try:
-        return [float(each) for each in quantiles.split(",")]
+        return list(map(float, quantiles.split(",")))
     except ValueError:
         needed = "numbers between 0 and 1, between commas, are needed"
         raise MuhatError("--quantiles", needed, repr(quantiles)) from None
@@ -142,14 +132,17 @@ class _AppliedModel:
     ) -> None:
         self.model = model
         self.who = who
-        self.last = model[-1] if isinstance(model, Pipeline) else model
+        self.last = model
+        if isinstance(model, Pipeline):
+            self.last = model[-1]
         self.confidence = confidence
         self.quantiles = quantiles
         self.row_numbers: Array | None = None
         self.training = training_rows(self.last)
         self.seen: ReservoirSample | None = None
-        names = getattr(model, "feature_names_in_", None)
-        self.columns = None if names is None else list(names)
+        self.columns: list[str] | None = None
+        if hasattr(model, "feature_names_in_"):
+            self.columns = list(model.feature_names_in_)
         if (quantiles or confidence is not None) and not isinstance(self.last, ConditionalMean):
             needed = "a model of y given x is needed for intervals and quantiles"
             raise MuhatError(who, needed, f"a {type(self.last).__name__}")
@@ -188,9 +181,13 @@ class _AppliedModel:
                 columns["row"] = self.row_numbers[start:end]
             X = self._transformed(batch)
             if self.training is not None:
-                rows = np.asarray(X) if isinstance(self.model, Pipeline) else batch
+                rows = batch
+                if isinstance(self.model, Pipeline):
+                    rows = np.asarray(X)
                 some = ReservoirSample.from_batch(SampleBatch(rows, start), MAX_SHIFT_ROWS)
-                self.seen = some if self.seen is None else self.seen + some
+                if self.seen is not None:
+                    some = self.seen + some
+                self.seen = some
             start = end
             yield columns | self._values_at(X, batch)
 

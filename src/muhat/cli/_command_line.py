@@ -113,7 +113,9 @@ class CommandLine(TyperGroup):
         self, args: Any = None, *, standalone_mode: bool = True, **extra: Any
     ) -> Any:
         """Run the command that the arguments name."""
-        given, with_traceback = _without_traceback(list(sys.argv[1:] if args is None else args))
+        if args is None:
+            args = sys.argv[1:]
+        given, with_traceback = _without_traceback(list(args))
         try:
             with _warnings_in_one_line(), in_command():
                 code = super().main(given, standalone_mode=False, **extra)
@@ -171,7 +173,9 @@ def standard_output() -> Iterator[None]:
 
 def _without_traceback(arguments: list[str]) -> tuple[list[str], bool]:
     """Return the arguments without ``--traceback``, and whether it stood before ``--``."""
-    end = arguments.index("--") if "--" in arguments else len(arguments)
+    end = len(arguments)
+    if "--" in arguments:
+        end = arguments.index("--")
     options = [each for each in arguments[:end] if each != TRACEBACK]
     return options + arguments[end:], TRACEBACK in arguments[:end]
 
@@ -185,8 +189,10 @@ def _explained(problem: Exception) -> tuple[int, str]:
         advice = "use --gram nystrom, or fewer points"
         return USER_ERROR, message("muhat", needed, "too many points", advice)
     if isinstance(problem, OSError):
-        file = "" if problem.filename is None else f"{problem.filename}: "
-        return USER_ERROR, f"{file}{problem.strerror or problem}."
+        reason = f"{problem.strerror or problem}."
+        if problem.filename is not None:
+            reason = f"{problem.filename}: {reason}"
+        return USER_ERROR, reason
     if isinstance(problem, MuhatError):
         return USER_ERROR, str(problem)
     what = f"{type(problem).__name__}: {problem}".rstrip(": .")
@@ -200,9 +206,14 @@ def _warnings_in_one_line() -> Iterator[None]:
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        if str(message) not in shown:
-            say(message if isinstance(message, Note) else f"warning: {message}")
-        shown.add(str(message))
+        text = str(message)
+        if text in shown:
+            return
+        shown.add(text)
+        if isinstance(message, Note):
+            say(text)
+        else:
+            say(f"warning: {text}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

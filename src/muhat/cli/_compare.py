@@ -41,6 +41,7 @@ from muhat.cli._outputs import (
     check_report,
     console_of,
     noted_warnings,
+    path_text,
     print_sentence,
     print_written,
 )
@@ -183,7 +184,10 @@ def compare_command(
     )
     shown = not as_json and sys.stderr.isatty()
     with noted_warnings() as warned:
-        sample = _wine() if file is None else _sample(open_batches(file, **reading), gram, shown)
+        if file is None:
+            sample: DataSet | FileBatches = _wine()
+        else:
+            sample = _sample(open_batches(file, **reading), gram, shown)
         if model is not None:
             check_names(sample.name, names_of(sample))
         with errors_named({"compare": file or sample.name}):
@@ -191,7 +195,9 @@ def compare_command(
         show_notes(sample)
     if model is not None:
         given = {name: options[name] for name in ("selection", "gram") if name in options}
-        rows = sample.data if isinstance(sample, DataSet) else sample
+        rows: Any = sample
+        if isinstance(sample, DataSet):
+            rows = sample.data
         best = fit_best(comparison, rows, feature_names=names_of(sample), **given)
         persistence.save(best, model)
     lines = compare_lines(file, reading, options, in_batches=isinstance(sample, FileBatches))
@@ -203,7 +209,7 @@ def compare_command(
     with standard_output():
         if as_json:
             result = {"data": sample.name, **comparison.to_dict()}
-            result["figure"] = None if figure is None else str(figure)
+            result["figure"] = path_text(figure)
             result["python"] = lines.splitlines()
             if report is not None:
                 result["report"] = str(report)

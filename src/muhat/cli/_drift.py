@@ -76,8 +76,8 @@ def drift_command(
         Argument(
             metavar="REFERENCE NEW ...",
             show_default=False,
-            help="The reference, then new batches in order of time, a file each (formats as for "
-            "muhat compare); with --resume, new ones only.",
+            help="The reference, then new batches in order of time, a file each (.csv, "
+            ".parquet and others); with --resume, new ones only.",
         ),
     ],
     alpha: Annotated[
@@ -124,7 +124,7 @@ def drift_command(
         Option(
             metavar="LEVEL",
             show_default=False,
-            help=f"As --alpha, and exit with status {FOUND} on an alarm (for CI).",
+            help=f"Set --alpha to LEVEL; exit with status {FOUND} on an alarm (for CI).",
         ),
     ] = None,
     random_state: RandomState = 0,

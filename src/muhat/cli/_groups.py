@@ -16,7 +16,8 @@ from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
 from muhat._frames import ColumnFrame
-from muhat._wording import is_at_floor, rows_text, shift_text
+from muhat._python_lines import group_files_lines, groups_lines
+from muhat._wording import is_at_floor, rows_text
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import (
     FOUND,
@@ -24,6 +25,7 @@ from muhat.cli._options import (
     Decimal,
     Drop,
     FailBelow,
+    FigureFile,
     Kernels,
     Missing,
     ModelFile,
@@ -37,6 +39,7 @@ from muhat.cli._options import (
 )
 from muhat.cli._outputs import (
     ALERT,
+    check_figure,
     check_model_file,
     check_outputs,
     check_report,
@@ -45,14 +48,17 @@ from muhat.cli._outputs import (
     print_written,
 )
 from muhat.cli._progress import spinner
-from muhat.cli._reading import reading_options, readings_of, sample_names
+from muhat.cli._reading import left_out_text, reading_options, readings_of, sample_names
 from muhat.cli._samples import check_same_columns, encoded, read_sample, values_of
 from muhat.cli._testing import checked_level
 from muhat.data import DataSet
 from muhat.errors import MuhatError
 from muhat.groups import KernelMeans
 from muhat.persistence import save
+from muhat.plots import figure_of_groups
+from muhat.plots import save as save_figure
 from muhat.testing import GroupResult, GroupTest
+from muhat.testing._tolerance import HALVES
 
 MAX_LISTED = 20
 """The most groups in a table."""
@@ -67,7 +73,7 @@ def groups_command(
         Argument(
             metavar="FILE ...",
             show_default=False,
-            help="One file with --by, or a file for each group (formats as for muhat compare).",
+            help="One file with --by, or a file for each group (.csv, .parquet and others).",
         ),
     ],
     by: Annotated[
@@ -98,6 +104,15 @@ def groups_command(
             help="Column of units with rows of several groups: permuted within a unit.",
         ),
     ] = None,
+    tolerance: Annotated[
+        str | None,
+        Option(
+            metavar="NUMBER",
+            show_default=False,
+            help="Distance (MMD) up to which groups count as alike, or 'halves': as far as the "
+            "first and the second half of each group's rows are apart.",
+        ),
+    ] = None,
     kernel: Kernels = None,
     permutations: Permutations = 999,
     random_state: RandomState = 0,
@@ -109,6 +124,7 @@ def groups_command(
     missing: Missing = "error",
     separator: Separator = None,
     decimal: Decimal = ".",
+    out: FigureFile = None,
     report: ReportFile = None,
     save_to: ModelFile = None,
     as_json: AsJson = False,
@@ -116,8 +132,9 @@ def groups_command(
     """Test whether groups of rows come from one distribution, and show which differ."""
     level = checked_level(fail_below, permutations)
     check_model_file(save_to)
+    check_figure(out)
     check_report(report)
-    check_outputs(files, report=report, save=save_to)
+    check_outputs(files, out=out, report=report, save=save_to)
     reading = reading_options(drop, only_numeric, separator, missing, decimal)
     design = {"strata": strata, "clusters": clusters, "pairs": pairs}
     columns = {name: column for name, column in design.items() if column is not None}
@@ -128,6 +145,7 @@ def groups_command(
     test = GroupTest(
         kernel or None,
         standardize=standardize,
+        tolerance=_tolerance(tolerance),
         n_permutations=permutations,
         random_state=random_state,
     )
@@ -136,10 +154,15 @@ def groups_command(
     shown = sys.stderr.isatty() and len(X) > MAX_QUIET_ROWS
     with spinner(f"testing {len(X):,} rows", shown=shown), errors_named({"GroupTest": table.name}):
         result = test.test(X, sample.groups, **sample.design)
-    result = replace(result, title=by)
+    result = replace(result, title=by, left_out=sample.left_out)
+    if out is not None:
+        save_figure(figure_of_groups(result, level), out)
     if report is not None:
         settings = {"random_state": random_state, "standardize": standardize}
-        result.to_html(report, data=table, settings=settings, level=level)
+        lines = ""
+        if not one_hot:
+            lines = _python_lines(files, by, reading, columns, test)
+        result.to_html(report, data=table, code=lines, settings=settings, level=level)
     if save_to is not None:
         means = KernelMeans(standardize=standardize, random_state=random_state)
         means.fit(table.data, sample.groups)
@@ -150,9 +173,26 @@ def groups_command(
             echo(json.dumps({"data": table.name, **result.to_dict(level)}, allow_nan=False))
         else:
             _print(result, table, level)
-            print_written(Report=report, Saved=save_to)
-    if fail_below is not None and result.p_value <= fail_below:
+            print_written(Figure=out, Report=report, Saved=save_to)
+    p_value = result.p_value
+    if result.tolerance is not None:
+        p_value = result.tolerance.p_value
+    if fail_below is not None and p_value <= fail_below:
         raise Exit(FOUND)
+
+
+def _tolerance(text: str | None) -> float | str | None:
+    """Return a tolerance as a number, or as the word that it is."""
+    if text is None or text == HALVES:
+        return text
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < np.inf:
+        needed = f"a number of at least 0, or {HALVES!r}, is needed"
+        raise MuhatError("--tolerance", needed, repr(text))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +202,8 @@ class _GroupedSample:
     table: DataSet
     groups: Array
     design: dict[str, Array]
+    left_out: tuple[str, ...]
+    """Sentences on what is not tested."""
 
 
 def _file_by_column(
@@ -179,7 +221,9 @@ def _file_by_column(
     sample = read_sample(files[0], reading, one_hot, labels)
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
     of_design = {name: sample.labels[column] for name, column in design.items()}
-    return _GroupedSample(table, sample.labels[by], of_design)
+    dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
+    left_out = left_out_text(sample.not_numbers, [dropped])
+    return _GroupedSample(table, sample.labels[by], of_design, left_out)
 
 
 def _files_as_groups(
@@ -200,8 +244,28 @@ def _files_as_groups(
     of_design = {}
     for name, column in design.items():
         of_design[name] = np.concatenate([each.labels[column] for each in samples])
-    name = f"{len(files)} files"
-    return _GroupedSample(replace(tables[0], name=name, data=rows), groups, of_design)
+    dropped, columns = [], []
+    for label, each in zip(sample_names(files), samples, strict=True):
+        dropped.append((label, each.n_dropped, each.n_dropped + len(each.numbers)))
+        columns += each.not_numbers
+    table = replace(tables[0], name=f"{len(files)} files", data=rows)
+    return _GroupedSample(table, groups, of_design, left_out_text(columns, dropped))
+
+
+def _python_lines(
+    files: Sequence[Path],
+    by: str | None,
+    reading: dict[str, Any],
+    design: dict[str, str],
+    test: GroupTest,
+) -> str:
+    """Return the lines of Python that test as the command does; none for files with a design."""
+    readings = readings_of(files, reading)
+    if by is not None:
+        return groups_lines(files[0], by, readings[0], test, design)
+    if design:
+        return ""
+    return group_files_lines(files, readings, sample_names(files), test)
 
 
 def _print(result: GroupResult, table: DataSet, level: float) -> None:
@@ -219,14 +283,24 @@ def _table(result: GroupResult) -> Table:
     """Return a row for each group, those that differ most first."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("group", overflow="ellipsis", no_wrap=True)
-    for title in ("rows", "MMD from\nthe rest", "p, corrected\nfor all groups"):
+    titles = ["rows", "MMD from\nthe rest", "p,\ncorrected"]
+    if result.tolerance is not None:
+        titles.append("p, more than\nthe tolerance")
+    for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("differs most in\n(SD from the rest)", overflow="ellipsis", no_wrap=True)
     for each in result.groups[:MAX_LISTED]:
-        is_bound = is_at_floor(each.p_value, result.n_permutations, result.is_complete)
-        p = f"{'≤ ' if is_bound else ''}{each.p_value:.3g}"
-        most = f"{each.column} {shift_text(each.shift)}"
-        table.add_row(str(each.group), f"{each.n:,}", f"{each.mmd:.2g}", p, most)
+        p_values = [_p(result, each.p_value)]
+        if each.p_tolerance is not None:
+            p_values.append(_p(result, each.p_tolerance))
+        change = result.change_text(each)
+        table.add_row(str(each.group), f"{each.n:,}", f"{each.mmd:.2g}", *p_values, change)
     if len(result.groups) > MAX_LISTED:
         table.caption = f"… and {len(result.groups) - MAX_LISTED:,} more"
     return table
+
+
+def _p(result: GroupResult, p: float) -> str:
+    """Return a p-value of the table, with a sign if it is the least possible."""
+    is_bound = is_at_floor(p, result.n_permutations, result.is_complete)
+    return f"{'≤ ' if is_bound else ''}{p:.3g}"

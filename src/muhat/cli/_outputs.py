@@ -16,7 +16,7 @@ from muhat.errors import MuhatError
 
 FIGURE_ENDINGS = (".png", ".svg", ".pdf")
 REPORT_ENDINGS = (".html", ".htm")
-MODEL_ENDING = ".muhat"
+MODEL_ENDINGS = (".muhat",)
 
 ALERT = "bold yellow"
 """The colour of what was found; green would call it good."""
@@ -30,7 +30,7 @@ def check_outputs(inputs: Sequence[Path | None], **outputs: Path | None) -> None
     read: list[Path] = []
     for path in inputs:
         if path is not None:
-            read += _files_of(path)
+            read += files_of(path)
     seen: dict[Path, str] = {}
     for name, path in outputs.items():
         if path is None:
@@ -48,32 +48,36 @@ def check_outputs(inputs: Sequence[Path | None], **outputs: Path | None) -> None
 
 def check_figure(path: Path | None) -> None:
     """Raise MuhatError, before the work, for a figure that cannot be written."""
-    if path is None:
-        return
-    if path.suffix.lower() not in FIGURE_ENDINGS:
-        needed = f"a file name ending in {', '.join(FIGURE_ENDINGS)} is needed"
-        raise MuhatError("--out", needed, repr(str(path)))
-    check_writable(path)
+    check_file("--out", path, FIGURE_ENDINGS)
 
 
 def check_report(path: Path | None) -> None:
     """Raise MuhatError, before the work, for a report that cannot be written."""
-    if path is None:
-        return
-    if path.suffix.lower() not in REPORT_ENDINGS:
-        needed = f"a file name ending in {' or '.join(REPORT_ENDINGS)} is needed"
-        raise MuhatError("--report", needed, repr(str(path)))
-    check_writable(path)
+    check_file("--report", path, REPORT_ENDINGS)
 
 
 def check_model_file(path: Path | None) -> None:
     """Raise MuhatError, before the work, for a place or a name that a model cannot be saved to."""
+    check_file("--save", path, MODEL_ENDINGS)
+
+
+def check_file(option: str, path: Path | None, endings: Sequence[str]) -> None:
+    """Raise MuhatError for a file, if one is given, of another ending or that cannot be written."""
     if path is None:
         return
-    if path.suffix.lower() != MODEL_ENDING:
-        needed = f"a file name ending in {MODEL_ENDING} is needed"
-        raise MuhatError("--save", needed, repr(str(path)))
+    if path.suffix.lower() not in endings:
+        *others, last = endings
+        names = " or ".join(filter(None, [", ".join(others), last]))
+        needed = f"a file name ending in {names} is needed"
+        raise MuhatError(option, needed, repr(str(path)))
     check_writable(path)
+
+
+def path_text(path: Path | None) -> str | None:
+    """Return a path as JSON has it, None for none."""
+    if path is None:
+        return None
+    return str(path)
 
 
 def print_written(**files: Path | None) -> None:
@@ -110,7 +114,7 @@ def noted_warnings() -> Iterator[list[str]]:
         warnings.showwarning = show
 
 
-def _files_of(path: Path) -> list[Path]:
+def files_of(path: Path) -> list[Path]:
     """Return the files that are read: those of a folder, else the file."""
     if not path.is_dir():
         return [path]

@@ -45,6 +45,7 @@ from muhat.cli._outputs import (
     check_report,
     console_of,
     noted_warnings,
+    path_text,
     print_sentence,
     print_written,
 )
@@ -94,10 +95,10 @@ def predict_command(
         str, Option(metavar="COLUMN", show_default=False, help="The column to predict.")
     ] = "",
     confidence: Annotated[
-        float, Option(metavar="SHARE", help="What share of y the intervals are to hold.")
+        float, Option(metavar="SHARE", help="Share of y that intervals should hold.")
     ] = 0.9,
     intervals: Annotated[
-        str, Option(metavar="NAME", help=f"How those of NEW are made: {', '.join(INTERVALS)}.")
+        str, Option(metavar="NAME", help=f"Method of the intervals of NEW: {', '.join(INTERVALS)}.")
     ] = "residuals",
     bandwidth: Annotated[
         str,
@@ -165,8 +166,7 @@ def predict_command(
         save_model(model, save_to)
     with standard_output():
         if as_json:
-            figure = None if out is None else str(out)
-            found = {"data": samples[0].name, **result.to_dict(), "figure": figure}
+            found = {"data": samples[0].name, **result.to_dict(), "figure": path_text(out)}
             echo(json.dumps(found, allow_nan=False))
         else:
             _print(result)
@@ -254,9 +254,9 @@ def _no_warning_of_label(target: str) -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for each in caught:
-        names = each.message.columns if isinstance(each.message, ColumnWarning) else ()
-        if target not in names:
-            warnings.warn(each.message, each.category, stacklevel=3)
+        if isinstance(each.message, ColumnWarning) and target in each.message.columns:
+            continue
+        warnings.warn(each.message, each.category, stacklevel=3)
 
 
 def _predicted(
@@ -269,10 +269,12 @@ def _predicted(
         raise MuhatError("ConditionalMean", needed, rows_text(len(train.X)), "give more rows")
     model.fit(train.X, train.y)
     shown = samples[-1]
+    new: tuple[Any, Any] = None, None
+    if len(samples) > 1:
+        new = shown.X, shown.y
     result = evaluate(
         model,
-        shown.X if len(samples) > 1 else None,
-        shown.y if len(samples) > 1 else None,
+        *new,
         confidence=confidence,
         intervals=intervals,
         names=[each.name for each in samples],

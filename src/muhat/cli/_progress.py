@@ -84,6 +84,11 @@ class RowsColumn(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """Return it as text."""
-        of = "" if task.total is None else f" of {task.total:,.0f}"
+        text = f"{task.completed:,.0f}"
+        if task.total is not None:
+            text += f" of {task.total:,.0f}"
+        text += " rows"
         speed = task.finished_speed or task.speed
-        return Text(f"{task.completed:,.0f}{of} rows" + (f", {speed:,.0f} rows/s" if speed else ""))
+        if speed:
+            text += f", {speed:,.0f} rows/s"
+        return Text(text)

@@ -36,7 +36,7 @@ def without(names: Iterable[str], excluded: Iterable[str]) -> list[str]:
 
 def places_of(table: DataSet, names: Iterable[str]) -> list[int]:
     """Return where the columns of these names are."""
-    return [table.feature_names.index(name) for name in names]
+    return list(map(table.feature_names.index, names))
 
 
 def show_notes(*samples: DataSet | FileBatches) -> None:
@@ -65,11 +65,13 @@ def check_names(who: str, names: Sequence[str]) -> None:
 
 def sample_names(files: Sequence[Path], *, endings: bool = False) -> list[str]:
     """Return the names of samples: those of their files, with folders if these are equal."""
-    short = [file.name if endings else base_name(file) for file in files]
-    if len({*short}) == len(files):
-        return short
-    if len({file.name for file in files}) == len(files):
-        return [file.name for file in files]
+    file_names = [file.name for file in files]
+    short = file_names
+    if not endings:
+        short = list(map(base_name, files))
+    for names in (short, file_names):
+        if len(set(names)) == len(files):
+            return names
     folders = [file.absolute().parent.parts[1:] for file in files]
     for depth in range(1, 1 + max(map(len, folders))):
         names = []

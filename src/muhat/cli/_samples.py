@@ -14,6 +14,7 @@ from muhat._arrays import Array, available_memory
 from muhat._files import FileError
 from muhat._messages import lacks_columns
 from muhat.cli._compare import MAX_MEMORY_SHARE
+from muhat.cli._outputs import files_of
 from muhat.cli._reading import places_of, row_numbers, show_notes, without
 from muhat.data import (
     ColumnMoments,
@@ -93,7 +94,7 @@ def are_large(files: Sequence[Path]) -> bool:
     """Whether files may be too large to be read at once; compressed ones and text grow."""
     size = 0
     for file in files:
-        for path in file.iterdir() if file.is_dir() else [file]:
+        for path in files_of(file):
             if path.is_file():
                 size += path.stat().st_size
     return MAX_GROWTH * size > MAX_MEMORY_SHARE * available_memory()

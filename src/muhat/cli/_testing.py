@@ -104,7 +104,7 @@ def two_samples_command(
         Argument(
             metavar="FILE [FILE]",
             show_default=False,
-            help="Two samples, each a file of rows (formats as for muhat compare); "
+            help="Two samples, each a file of rows (.csv, .parquet and others); "
             "or one file with --by.",
         ),
     ],
@@ -184,7 +184,7 @@ def independence_command(
         Argument(
             metavar="FILE",
             show_default=False,
-            help="A file of rows (formats as for muhat compare).",
+            help="A file of rows (.csv, .parquet and others).",
         ),
     ],
     x: Annotated[

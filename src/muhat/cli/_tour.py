@@ -48,7 +48,7 @@ def compare_growers() -> Answer:
 
 
 def test_independence() -> Answer:
-    """Are alcohol and hue of 178 wines independent? Their correlation is only -0.07."""
+    """Are phenols and color of 178 wines independent? Their correlation is only -0.06."""
     import pyarrow
     from sklearn.datasets import load_wine
 
@@ -56,9 +56,9 @@ def test_independence() -> Answer:
 
     wine = load_wine()
     table = pyarrow.table(list(wine.data.T), names=wine.feature_names)
-    alcohol, hue = table.select(["alcohol"]), table.select(["hue"])
-    result = IndependenceTest().test(alcohol, hue)
-    display = PairDisplay.from_samples(alcohol, hue)
+    phenols, color = table.select(["total_phenols"]), table.select(["color_intensity"])
+    result = IndependenceTest().test(phenols, color)
+    display = PairDisplay.from_samples(phenols, color)
 
     return Answer(result.verdict(), display)
 
@@ -111,7 +111,8 @@ def predict_progression() -> Answer:
     lower, upper = model.predict_interval(x[:1], confidence=0.9)[0]
     save(model, "model.muhat")
     assert (load("model.muhat").predict(x) == model.predict(x)).all()  # to the last bit
-    display = QuantileDisplay.from_estimator(model, x, y, name="body mass index")
+    names = ("body mass index", "progression after a year")
+    display = QuantileDisplay.from_estimator(model, x, y, names=names)
 
     interval = f"90 % prediction interval {lower:.0f} to {upper:.0f}, observed {y[0]:.0f}"
     return Answer(f"Leave-one-out R² = {model.loo_score_:.2f}. First patient: {interval}.", display)

@@ -138,7 +138,7 @@ def nearest_probabilities(weights: Array) -> Array:
 
 
 def checked_levels(who: str, q: Any) -> Array:
-    """Return quantile levels as an array, or refuse what is not between zero and one."""
+    """Return quantile levels as an array; raise MuhatError unless they are between 0 and 1."""
     levels = as_array(q)
     if (
         levels.ndim > 1

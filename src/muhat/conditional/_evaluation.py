@@ -10,7 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._frames import ColumnFrame
-from muhat._text import listed
+from muhat._text import agree, listed
 from muhat._wording import p_value_text, rows_text
 from muhat.data import ReservoirSample, SampleBatch
 from muhat.embedding import Embedding
@@ -75,7 +75,7 @@ def training_rows(model: Any) -> Array | None:
 
 def copies_text(n_copies: int, n: int) -> str:
     """Return one sentence on rows that are copies of others."""
-    are = "is an exact copy of another" if n_copies == 1 else "are exact copies of others"
+    are = agree(n_copies, "is an exact copy of another", "are exact copies of others")
     return f"{n_copies:,} of {n:,} rows {are}; all copies of a row are left out together."
 
 
@@ -101,8 +101,10 @@ class LeftOutFit:
         plain = (truth - truth.mean()) * n / max(n - 1, 1)
         gains = plain**2 - (truth - predicted) ** 2
         total = float((plain**2).sum())
-        error = gains.std() * n / max(n - n_copies, 1) ** 0.5
-        return cls(r2, float(error / total) if total else 0.0, truth - predicted)
+        error = 0.0
+        if total:
+            error = float(gains.std() * n / max(n - n_copies, 1) ** 0.5 / total)
+        return cls(r2, error, truth - predicted)
 
     @classmethod
     def from_model(cls, model: Any) -> LeftOutFit:
@@ -152,9 +154,13 @@ def r2_text(value: float) -> str:
     >>> r2_text(0.914), r2_text(-0.012), r2_text(0.9973), r2_text(0.99999)
     ('0.91', '−0.01', '0.997', 'above 0.999')
     """
+    if value == 1:
+        return "1"
     if value > R2_MAX_SHOWN:
-        return "1" if value == 1 else f"above {R2_MAX_SHOWN}"
-    decimals = 3 if value > R2_THREE_DECIMALS else 2
+        return f"above {R2_MAX_SHOWN}"
+    decimals = 2
+    if value > R2_THREE_DECIMALS:
+        decimals = 3
     text = f"{value:.{decimals}f}"
     if float(text) == 0:  # no minus sign before a zero
         return text.removeprefix("-")
@@ -293,7 +299,9 @@ class Evaluation:
             does, than = "about as well", "as"
         rows = f"{new} ({rows_text(len(self.errors))})"
         start = f"The model for {target} does {does} on {rows} {than} on left-out training rows: "
-        r2 = "" if self.r2 is None else f"R² {_signed(self.r2)} against {_signed(self.loo_r2)}, "
+        r2 = ""
+        if self.r2 is not None:
+            r2 = f"R² {_signed(self.r2)} against {_signed(self.loo_r2)}, "
         found = f"{r2}RMSE {self.rmse:.3g} against {self.loo_rmse:.3g}"
         percent, asked = f"{100 * self.coverage:.0f} %", f"{100 * self.confidence:g} %"
         return f"{start}{found}; {percent} of values are inside the {asked} intervals."

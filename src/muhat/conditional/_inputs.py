@@ -51,7 +51,7 @@ def as_real_numbers(returned: Any) -> Array:
 def has_copies(equal: EqualRows) -> bool:
     """Return whether equal rows are copies, and not values that repeat.
 
-    Say so where it cannot be told.
+    Warn where this is ambiguous.
     """
     if not equal.n_copies or equal.agreement < MIN_COPY_AGREEMENT:
         return False
@@ -79,11 +79,9 @@ def rows_taken(kernel: Kernel, X: Array, taken: Array) -> Array:
 def check_outputs(outputs: Array) -> None:
     """Raise MuhatError for outputs that do not vary, or whose squares overflow or underflow."""
     if len(outputs) > 1 and (outputs == outputs[0]).all():
-        got = (
-            f"{outputs[0, 0]:g} in every row"
-            if outputs.shape[1] == 1
-            else "the same row everywhere"
-        )
+        got = "the same row everywhere"
+        if outputs.shape[1] == 1:
+            got = f"{outputs[0, 0]:g} in every row"
         raise MuhatError("ConditionalMean", "y must vary", got)
     largest = float(np.abs(outputs).max())
     if largest > MAX_OUTPUT:
@@ -97,14 +95,18 @@ def check_outputs(outputs: Array) -> None:
 
 def split_columns(who: str, names: list[Any], target: Any) -> tuple[list[int], int]:
     """Return the numbers of all columns, those of y last, and how many these are."""
-    wanted = list(target) if isinstance(target, list | tuple) else [target]
+    if not isinstance(target, list | tuple):
+        target = [target]
     places = []
-    for each in wanted:
+    for each in target:
         is_number = isinstance(each, int) and -len(names) <= each < len(names)
         if each not in names and not is_number:
             listed = ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
             raise MuhatError(who, f"target must be columns, of {listed}", repr(each))
-        places.append(names.index(each) if each in names else each % len(names))
+        if each in names:
+            places.append(names.index(each))
+        else:
+            places.append(each % len(names))
     others = [place for place in range(len(names)) if place not in places]
     if not others or not places or len(set(places)) < len(places):
         needed = "target must name at least one column, each once, and leave others for x"
@@ -153,13 +155,15 @@ def joined_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[S
     checked_sample(model, DaskSource.from_collection(X).example, reset=True)
     is_flat = y.ndim == 1
     if hasattr(X, "columns"):
-        outputs = [y.rename("y")] if is_flat else [y[name] for name in y.columns]
-        joined = X.assign(**{f"output {number}": each for number, each in enumerate(outputs)})
+        outputs = {"output 0": y}
+        if not is_flat:
+            outputs = {f"output {place}": y[name] for place, name in enumerate(y.columns)}
+        joined = X.assign(**outputs)
         return DaskSource.from_collection(joined), len(outputs), is_flat
     from dask.array import concatenate
 
     if len(X) != len(y):
         raise MuhatError(who, "X and y must have as many rows", f"{len(X)} and {len(y)}")
-    y = y[:, None] if is_flat else y
+    y = y.reshape(len(y), -1)
     joined = concatenate([X, y.rechunk((X.chunks[0], -1))], axis=1)
     return DaskSource.from_collection(joined), y.shape[1], is_flat

@@ -76,7 +76,7 @@ class QuadraticProgram:
         return self._product(V)
 
     def solve(self, accepted: float, products: int) -> Minimum:
-        """Return the minimum but for ``accepted``, or what so many products give."""
+        """Return the minimum but for ``accepted``, or the best after ``products`` products."""
         n, b = len(self.b), self.b
         v = np.full(n, 1 / n)
         Kv = self.product(v[:, None])[:, 0]

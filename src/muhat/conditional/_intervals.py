@@ -56,7 +56,9 @@ def checked_confidence(
         most = (
             floor(round(100 * (1 - 2 / (n + 1)), 9)) / 100
         )  # in whole percents, what n rows reach
-        advice = f"take {most:g} or less" if most > 0 else f"give more {noun}"
+        advice = f"give more {noun}"
+        if most > 0:
+            advice = f"take {most:g} or less"
         raise MuhatError(who, needed, n, advice)
     return level
 

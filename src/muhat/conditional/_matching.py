@@ -38,7 +38,7 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel; a bandwidth is learnt from the rows of source and target together.
     bound : float, default=10.0
-        The largest weight, above 1; None is none. Without one, few rows may get all the weight.
+        The largest weight, above 1; None sets no limit, and few rows may then get all the weight.
     gram : str, Nystrom or RandomFeatures, default='auto'
         One of 'auto', 'dense', 'blocks', 'nystrom', 'random-features'.
         How the Gram matrix is held: ``'auto'`` as a matrix up to 5,000 rows and by 500 landmarks,
@@ -117,19 +117,17 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         """
         tol, most = positive(self, "tol", self.tol), whole_number(self, "max_iter", self.max_iter)
         X = checked_sample(self, X, reset=True).astype(np.float64, copy=False)
-        largest = (
-            np.inf
-            if self.bound is None
-            else positive(self, "bound", self.bound, ", or None", above=1.0)
-        )
+        largest = np.inf
+        if self.bound is not None:
+            largest = positive(self, "bound", self.bound, ", or None", above=1.0)
         way = as_gram(self.gram)
-        mu = target if isinstance(target, Embedding) else self._mean_of(X, target)
-        if way == "auto":
-            way = (
-                "dense"
-                if len(X) <= MAX_ROWS_DENSE
-                else Nystrom(min(N_LANDMARKS, len(X) + len(mu.points)))
-            )
+        mu = target
+        if not isinstance(target, Embedding):
+            mu = self._mean_of(X, target)
+        if way == "auto" and len(X) <= MAX_ROWS_DENSE:
+            way = "dense"
+        elif way == "auto":
+            way = Nystrom(min(N_LANDMARKS, len(X) + len(mu.points)))
         program, squared_norm = _program(mu, X, way, largest / len(X))
         accepted = tol * squared_norm
         found = program.solve(accepted, most)

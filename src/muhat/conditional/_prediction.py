@@ -281,6 +281,11 @@ class PredictionResult(Reportable):
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers and sentences in JSON's types."""
         model = self.model
+        rmse, p_value, columns = None, None, []
+        if self.evaluation is not None:
+            rmse = self.evaluation.rmse
+        if self.shift is not None:
+            p_value, columns = self.shift.p_value, list(self.shift.columns)
         return {
             "target": self.target,
             "n": len(self.training_rows[0]),
@@ -296,9 +301,9 @@ class PredictionResult(Reportable):
             "shown": self.name,
             "r2": self.r2,
             "coverage": self.coverage,
-            "rmse": None if self.evaluation is None else self.evaluation.rmse,
-            "drift_p_value": None if self.shift is None else self.shift.p_value,
-            "drift_columns": [] if self.shift is None else list(self.shift.columns),
+            "rmse": rmse,
+            "drift_p_value": p_value,
+            "drift_columns": columns,
             "verdict": self.verdict(),
             "details": self.details,
             "predictions": self._prediction_dicts(),

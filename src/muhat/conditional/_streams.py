@@ -258,7 +258,9 @@ class _Basis:
         n, mean = sums.n, sums.outputs / sums.n
         gamma, V = significant_eigenpairs(sums.features.covariance[0] / n)
         # Outputs are measured from the offset in the sums, and from their mean, or zero, here.
-        moved = mean if has_intercept else -offset
+        moved = -offset
+        if has_intercept:
+            moved = mean
         ones = sums.features.mean[0][:, None]
         crossed = np.hstack([sums.crossed - ones * moved, ones])
         projected = quotient(V.T @ crossed / n, np.sqrt(gamma)[:, None])

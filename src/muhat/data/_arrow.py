@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, float_type
 from muhat._files import FileError
 from muhat._frames import repeated_name
 from muhat._messages import no_column
@@ -29,7 +29,9 @@ class ArrowTable(Table):
 
     def __init__(self, files: Sequence[Path], who: str, selection: ColumnSelection) -> None:
         check_pyarrow(who)
-        self.files = [_ArrowFile(file, who if len(files) == 1 else str(file)) for file in files]
+        self.files = [_ArrowFile(files[0], who)]
+        if len(files) > 1:  # each then has its own name in messages
+            self.files = [_ArrowFile(file, str(file)) for file in files]
         names = self.files[0].names
         self._check_names(who)
         places = selection.places(who, names, self._is_numeric)
@@ -44,7 +46,7 @@ class ArrowTable(Table):
         if not self.n:
             raise no_rows(who, "a header only")
         is_single = not self.text and all(file.is_single(places.numbers) for file in self.files)
-        self.dtype = np.float32 if is_single else np.float64
+        self.dtype = float_type(is_single)
 
     def _check_names(self, who: str) -> None:
         """Raise FileError unless all files have the same columns, each with its own name."""
@@ -106,10 +108,12 @@ class _ArrowFile:
         self.path, self.who = path, who
         self.is_parquet = path.suffix.lower() == ".parquet"
         with self._opened() as file:
-            schema = file.schema_arrow if self.is_parquet else file.schema
+            if self.is_parquet:
+                schema, n = file.schema_arrow, file.metadata.num_rows
+            else:
+                schema, n = file.schema, None
             self.names: list[str] = schema.names
             self.types: list[Any] = schema.types
-            n = file.metadata.num_rows if self.is_parquet else None
         if n is None:
             n = sum(batch.num_rows for batch in self.batches(self.names[:1]))
         self.n: int = n
@@ -138,13 +142,16 @@ class _ArrowFile:
                 ) as file:
                     yield file
                 return
-            fields = None if columns is None else [self.names.index(name) for name in columns]
-            options = ipc.IpcReadOptions(included_fields=fields)
+            options = ipc.IpcReadOptions()
+            if columns is not None:
+                options.included_fields = list(map(self.names.index, columns))
             with pyarrow.OSFile(str(self.path)) as file:
                 is_stream = file.read(6) != b"ARROW1"
                 file.seek(0)
-                open_arrow = ipc.open_stream if is_stream else ipc.open_file
-                yield open_arrow(file, options=options)
+                if is_stream:
+                    yield ipc.open_stream(file, options=options)
+                else:
+                    yield ipc.open_file(file, options=options)
 
     def is_numeric(self, place: int) -> bool:
         """Whether a column holds numbers or booleans."""

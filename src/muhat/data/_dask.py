@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import available_cores, limit_cores
+from muhat._arrays import available_cores, float_type, limit_cores
 from muhat._validation import is_dask
 from muhat.data._sources import (
     ArraySource,
@@ -64,7 +64,9 @@ class DaskSource(Source):
 
         kind = type(X).__name__
         if kind not in ("Array", "DataFrame") or X.ndim != 2:
-            got = f"an array of shape {X.shape}" if kind == "Array" else f"dask's {kind}"
+            got = f"dask's {kind}"
+            if kind == "Array":
+                got = f"an array of shape {X.shape}"
             needed = "a dask array with two dimensions or a dask data frame is needed"
             raise MuhatError("X", needed, got)
         if kind == "Array":
@@ -79,7 +81,7 @@ class DaskSource(Source):
             types = {X.dtype}
         else:
             rows = X.to_delayed()
-            sizes = _computed(delayed(list)([delayed(len)(each) for each in rows]))
+            sizes = _computed(delayed(list)(list(map(delayed(len), rows))))
             example = X._meta_nonempty.iloc[:1]
             types = set(X.dtypes)
         blocks = []
@@ -90,7 +92,7 @@ class DaskSource(Source):
             start += size
         if not blocks:
             raise MuhatError("X", "at least one row is needed", "empty blocks only")
-        dtype = np.dtype(np.float32 if types == {np.dtype(np.float32)} else np.float64)
+        dtype = np.dtype(float_type(types == {np.dtype(np.float32)}))
         return cls(tuple(blocks), Columns(example.shape[1], dtype, names_of(example)), example)
 
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
@@ -152,7 +154,7 @@ def as_source(who: str, X: Any) -> Source | None:
     if not isinstance(X, Iterable):
         return None
     if isinstance(X, list | tuple):
-        first = X[0] if X else None
+        first = next(iter(X), None)
         is_list_of_arrays = len(getattr(first, "shape", ())) == 2
         if not is_list_of_arrays:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,7 @@ __all__ = [
     "NoColumnError",
     "RowsError",
     "first_listed",
+    "first_quoted",
     "no_rows",
     "raise_unreadable",
 ]
@@ -54,7 +55,9 @@ class RowsError(FileError):
     def sentence(self, batch: int | None = None) -> str:
         """Return the sentence, with the number of the batch for somebody who reads in batches."""
         where = self._where(batch)
-        got = f"{self.got} in {where}" if where else self.got
+        got = self.got
+        if where:
+            got += f" in {where}"
         return message(self.who, self.needed, got, self.advice)
 
     def _where(self, batch: int | None) -> str:
@@ -63,7 +66,7 @@ class RowsError(FileError):
         if batch is None or IN_COMMAND.get():
             return self.place
         in_batch = f"batch {batch} (counted from 0)"
-        return f"{self.place}, {in_batch}" if self.place else in_batch
+        return ", ".join(filter(None, [self.place, in_batch]))
 
 
 class NoColumnError(FileError):
@@ -133,9 +136,14 @@ def no_rows(who: str, got: str) -> FileError:
     return FileError(who, "at least one row of numbers is needed", got)
 
 
+def first_quoted(names: Iterable[str]) -> str:
+    """Return the first few names in quotes, and how many more there are."""
+    return first_listed(list(map(repr, names)))
+
+
 def first_listed(words: Sequence[object]) -> str:
     """Return the first few words, and how many more there are."""
-    found = ", ".join(str(word) for word in words[:MAX_PLACES_LISTED])
+    found = ", ".join(map(str, words[:MAX_PLACES_LISTED]))
     if len(words) > MAX_PLACES_LISTED:
         return f"{found} and {len(words) - MAX_PLACES_LISTED} more"
     return found

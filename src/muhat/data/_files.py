@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from muhat._messages import IN_COMMAND
 from muhat._validation import whole_number
 from muhat._wording import rows_text
 from muhat.data._arrow import ArrowTable
-from muhat.data._errors import RowsError, first_listed, no_rows, raise_unreadable
+from muhat.data._errors import RowsError, first_quoted, no_rows, raise_unreadable
 from muhat.data._indicators import check_few_values, check_no_indicators, indicators_of
 from muhat.data._numpy import NumpyTable
 from muhat.data._paths import (
@@ -124,7 +124,9 @@ class FileBatches:
         if self._places is not None:
             names = [names[place] for place in self._places]
         self.columns = tuple(names)
-        self.n = self._table.n if selection.missing == "error" else None
+        self.n = None
+        if selection.missing == "error":
+            self.n = self._table.n
         if selection.columns is None:
             self._warn_of_columns()
 
@@ -144,7 +146,7 @@ class FileBatches:
         if self._dropped and self._dropped.n:
             found.append(self._dropped.sentence())
         for name, values in self._unknown.items():
-            unknown = f"an unknown {name} ({first_listed([repr(value) for value in values])})"
+            unknown = f"an unknown {name} ({first_quoted(values)})"
             rows = rows_text(values.total())
             found.append(f"{rows} with {unknown}: all its indicators are 0 there.")
         return tuple(f"{self._who}: {sentence}" for sentence in found)
@@ -158,7 +160,7 @@ class FileBatches:
         known = self._known_values()
         unknown = [name for name in text if name not in known]
         check_no_indicators((*self._table.columns, *text), text)
-        learnt: dict[str, set[str]] = {name: set() for name in unknown}
+        learnt: dict[str, set[str]] = defaultdict(set)
         if unknown:
             for chunk in self._table_chunks(unknown):
                 for name, column in chunk.words.items():
@@ -177,7 +179,7 @@ class FileBatches:
         if not self.categories or asked is None or not set(asked) <= set(names):
             return None
         others = [name for name in names if name not in asked]
-        order = [names.index(name) for name in (*asked, *others)]
+        order = list(map(names.index, (*asked, *others)))
         if order == sorted(order):
             return None
         return order
@@ -216,7 +218,9 @@ class FileBatches:
             if n_waiting:
                 yield np.concatenate(waiting)
         except RowsError as problem:
-            row = n_waiting if problem.at_row else None
+            row = None
+            if problem.at_row:
+                row = n_waiting
             raise FileBatchError(problem.sentence(batch), batch, row) from problem.__cause__
         self.n = batch * self.rows + n_waiting
 
@@ -239,6 +243,19 @@ class FileBatches:
         """
         return self.read_with_words([name])[1][name].tolist()
 
+    def with_words(self, name: str) -> Iterator[tuple[Array, Array]]:
+        """Yield rows, and a column of any type as words: a label of each.
+
+        The column is not among those of the rows, also if it is one of numbers.
+        """
+        self._table.check_words(name)
+        others = [place for place, column in enumerate(self.columns) if column != name]
+        self._unknown = {}
+        with self._unchanged():
+            for chunk in self._table_chunks((*self._table.text, name)):
+                values = self._with_indicators(chunk)
+                yield values[:, others], chunk.words[name].astype(str)
+
     def read_with_words(self, names: Sequence[str]) -> tuple[DataSet, dict[str, Array]]:
         """Return all rows at once, and some columns of any type as words, of the same rows."""
         for name in names:
@@ -246,7 +263,7 @@ class FileBatches:
         self._unknown = {}
         with self._unchanged():
             chunks = list(self._table_chunks((*self._table.text, *names)))
-        values = np.concatenate([self._with_indicators(chunk) for chunk in chunks])
+        values = np.concatenate([*map(self._with_indicators, chunks)])
         words = {}
         for name in names:
             words[name] = np.concatenate([chunk.words[name] for chunk in chunks]).astype(str)
@@ -290,7 +307,9 @@ class FileBatches:
 
     def _new_count(self) -> DroppedRows | None:
         """Return a count of dropped rows, None if missing values raise."""
-        return DroppedRows() if self._selection.missing == "drop" else None
+        if self._selection.missing == "drop":
+            return DroppedRows()
+        return None
 
     def _with_indicators(self, chunk: TableChunk) -> Array:
         """Return numbers, then indicators of the text columns; count values without indicator."""
@@ -474,7 +493,9 @@ def _opened(path: Path, who: str, selection: ColumnSelection, separator: str | N
         return _opened_folder(path, who, selection)
     ending = ending_of(path)
     if ending not in ENDINGS:
-        got = f"the ending {path.suffix!r}" if path.suffix else "none"
+        got = "none"
+        if path.suffix:
+            got = f"the ending {path.suffix!r}"
         needed = f"a file ending in {', '.join(ENDINGS)} is needed"
         raise FileError(who, needed, got, "convert it, or rename it if it is one")
     if ending.removesuffix(".gz") in TEXT_ENDINGS:

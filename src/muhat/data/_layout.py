@@ -6,13 +6,14 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from muhat._files import FileError
 from muhat.data._errors import READABLE_NEEDED, RowsError, no_rows, raise_unreadable
@@ -223,8 +224,10 @@ def open_text(path: Path, who: str) -> Iterator[TextIO]:
     damaged = raise_unreadable(
         who, EOFError, zlib.error, gzip.BadGzipFile, got="a damaged one ({})"
     )
-    is_compressed = path.suffix.lower() == ".gz"
-    with damaged, gzip.open(path) if is_compressed else path.open("rb") as file:
+    opened: Callable[[str], Any] = path.open
+    if path.suffix.lower() == ".gz":
+        opened = partial(gzip.open, path)
+    with damaged, opened("rb") as file:
         is_utf_16 = file.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff")
         encoding = "utf-8-sig"
         if is_utf_16:

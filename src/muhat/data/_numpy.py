@@ -8,7 +8,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, float_type
 from muhat._files import FileError
 from muhat.data._errors import raise_unreadable
 from muhat.data._selection import ColumnSelection, divided
@@ -46,7 +46,7 @@ class NumpyTable(Table):
             chunk = array[start : start + rows]
             if self.kept != list(range(array.shape[1])):
                 chunk = chunk[:, self.kept]
-            dtype = np.float32 if array.dtype == np.float32 else np.float64
+            dtype = float_type(array.dtype == np.float32)
             values = np.array(chunk, dtype, order="C")
             yield TableChunk(self.who, values, {}, range(start + 1, start + len(values) + 1))
 

@@ -57,7 +57,9 @@ def base_name(path: Path) -> str:
 
 def ending_of(path: Path) -> str:
     """Return the last suffix of a file in lower case; of a compressed one, the last two."""
-    n_suffixes = 2 if path.suffix.lower() == ".gz" else 1
+    n_suffixes = 1
+    if path.suffix.lower() == ".gz":
+        n_suffixes = 2
     return "".join(path.suffixes[-n_suffixes:]).lower()
 
 

@@ -2,12 +2,13 @@
 
 import warnings
 from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
 
 from muhat._arrays import Array
 from muhat._messages import ColumnWarning, option
-from muhat.data._errors import first_listed
+from muhat.data._errors import first_quoted
 
 __all__ = ["warn_of_constants", "warn_of_roles"]
 
@@ -70,7 +71,7 @@ def _warn_of_role(kind: str, names: list[str]) -> None:
     """Warn of columns, without their file: a column of several files is warned of once."""
     if not names:
         return
-    found = first_listed([repr(name) for name in names])
+    found = first_quoted(names)
     drop = option("drop", names[0])
     if len(names) == 1:
         sentence = (
@@ -97,11 +98,11 @@ def warn_of_constants(who: str, names: Sequence[str], values: Array) -> None:
     if len(values) < MIN_ROWS_FOR_ROLES:
         return
     is_constant = (values == values[0]).all(axis=0)
-    constant = [name for name, same in zip(names, is_constant, strict=False) if same]
+    constant = list(compress(names, is_constant))
     if not constant:
         return
     subject = f"column {constant[0]!r} is"
     if len(constant) > 1:
-        subject = f"columns {first_listed([repr(name) for name in constant])} are"
+        subject = f"columns {first_quoted(constant)} are"
     sentence = f"{who}: {subject} constant: the same value in every row."
     warnings.warn(ColumnWarning(sentence, constant), stacklevel=4)

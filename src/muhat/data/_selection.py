@@ -54,7 +54,7 @@ class ColumnSelection:
             raise NoColumnError(who, missing, names)
         order = list(range(len(names)))
         if self.columns is not None:
-            order = [names.index(name) for name in wanted]
+            order = list(map(names.index, wanted))
         kept = [place for place in order if names[place] not in self.drop]
         if not kept:
             raise FileError(who, "at least one column must be left", "all of them dropped")
@@ -103,9 +103,13 @@ class ColumnSelection:
         make_indicators = f"make indicators of its values with {option('one_hot')}"
         if is_date(value):  # every value would become an indicator
             as_number = "write it as a number, such as days since the first"
-            return f"{leave_out}, or {as_number}" if self.columns is None else as_number
+            if self.columns is None:
+                return f"{leave_out}, or {as_number}"
+            return as_number
         if self.columns is not None:
-            return "write numbers in that column" if self.one_hot else make_indicators
+            if self.one_hot:
+                return "write numbers in that column"
+            return make_indicators
         if self.one_hot:
             return leave_out
         return f"{leave_out} or {option('only_numeric')}, or {make_indicators}"

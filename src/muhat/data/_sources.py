@@ -82,7 +82,9 @@ class ArraySource(LocalSource):
     def __iter__(self) -> Iterator[SampleBatch]:
         for start in range(0, len(self.X), CHUNK_ROWS):
             chunk = slice(start, start + CHUNK_ROWS)
-            weights = None if self.weights is None else self.weights[chunk]
+            weights = self.weights
+            if weights is not None:
+                weights = weights[chunk]
             yield SampleBatch(self.X[chunk], self.first + start, weights)
 
 
@@ -250,12 +252,16 @@ def _bad_row(as_given: Array, X: Array, number: int, row: int, first: int | None
     """Return the error of a row that is not finite, as given or in the type of the first batch."""
     needed = "numbers must be finite"
     advice = "drop or impute that row"
-    kind = "NaN" if np.isnan(X[row]).any() else "an infinite value"
+    kind = "an infinite value"
+    if np.isnan(X[row]).any():
+        kind = "NaN"
     if np.isfinite(as_given[row]).all():
         needed = f"numbers must be finite in {X.dtype}, the type of the first batch"
         advice = f"give all batches as {as_given.dtype}"
         kind = "one that is too large"
-    of_all = "" if first is None else f"row {first + row} of all, "
+    of_all = ""
+    if first is not None:
+        of_all = f"row {first + row} of all, "
     where = f"{kind} in its row {row} ({of_all}counted from 0)"
     return _batch_error(number, needed, where, advice, row)
 

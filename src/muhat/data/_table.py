@@ -13,6 +13,8 @@ import numpy as np
 from muhat._arrays import Array, has_finite_sum
 from muhat._files import FileError
 from muhat._messages import option
+from muhat._text import agree
+from muhat._wording import rows_text
 from muhat.data._errors import RowsError, first_listed
 
 __all__ = ["MAX_ROWS_PROBED", "DroppedRows", "Table", "TableChunk", "is_missing"]
@@ -68,8 +70,7 @@ class DroppedRows:
         if not self.n:
             return ""
         found = ", ".join(f"{name} {count:,}" for name, count in self.columns.most_common())
-        row = "row" if self.of == 1 else "rows"
-        return f"Dropped {self.n:,} of {self.of:,} {row} with missing values ({found})."
+        return f"Dropped {self.n:,} of {rows_text(self.of)} with missing values ({found})."
 
 
 def is_missing(words: Array) -> Array:
@@ -151,10 +152,12 @@ class Table(ABC):
         if len(chunk.places) > 1:
             got, rows = f"{kind} values", f"{chunk.unit}s"
         else:
-            article = "an" if kind == "infinite" else "a"
+            article = {"infinite": "an"}.get(kind, "a")
             got, rows = f"{article} {kind} value", chunk.unit
-        counted = " (counted from 1)" if chunk.unit == "data row" else ""
-        columns = "columns" if len(found) > 1 else "column"
+        counted = ""
+        if chunk.unit == "data row":
+            counted = " (counted from 1)"
+        columns = agree(len(found), "column", "columns")
         place = f"{rows} {first_listed(chunk.places)}{counted}, {columns} {first_listed(found)}"
         advice = "replace or delete these rows"
         if missing.any():

@@ -158,7 +158,9 @@ class TextTable(Table):
             return None
         values = as_floats(table, [f"{place}" for place in self.kept], np.float64)
         if not has_finite_sum(values):
-            is_wrong = np.isinf(values) if with_gaps else ~np.isfinite(values)
+            is_wrong = ~np.isfinite(values)
+            if with_gaps:
+                is_wrong = np.isinf(values)
             if is_wrong.any():
                 return None
         found = {}
@@ -177,8 +179,9 @@ class TextTable(Table):
             text = BLANKS.sub(" ", text).replace("\n ", "\n").replace(" \n", "\n").strip(" ")
         kinds = {}
         for place in self.kept:
-            is_boolean = place in self.booleans
-            kinds[f"{place}"] = pyarrow.bool_() if is_boolean else pyarrow.float64()
+            kinds[f"{place}"] = pyarrow.float64()
+            if place in self.booleans:
+                kinds[f"{place}"] = pyarrow.bool_()
         for name in word_places:
             kinds[name] = pyarrow.string()
         return reader.read_csv(
@@ -250,7 +253,9 @@ class TextTable(Table):
                 if self.decimal != "," and DECIMAL_COMMA.fullmatch(field):
                     raise DecimalCommaError(self.who, name, field, place)
                 raise self.selection.not_numeric(self.who, name, field, place)
-            numbers.append(np.nan if value is None else value)
+            if value is None:
+                value = np.nan
+            numbers.append(value)
         return numbers
 
     def _warn(self, sentence: str) -> None:
@@ -292,7 +297,10 @@ def _as_words(fields: Sequence[str]) -> Array:
     found: list[str | None] = []
     for field in fields:
         word = field.strip()
-        found.append(None if word.lower() in MISSING_WORDS else word)
+        if word.lower() in MISSING_WORDS:
+            found.append(None)
+        else:
+            found.append(word)
     words = np.empty(len(found), dtype=object)
     words[:] = found
     return words

@@ -265,11 +265,12 @@ def standardized(X: Array) -> Array:
 
 def digest(sample: PublishedDataSet) -> str:
     """Return a digest of features and target to ten significant digits."""
-    values = [*sample.data.ravel().tolist(), *np.asarray(sample.target).tolist()]
-    text = "\n".join(
-        value if isinstance(value, str) else f"{value + 0.0:.10g}" for value in values
-    )  # −0 is 0
-    return sha256(text.encode()).hexdigest()[:16]
+    lines = []
+    for value in [*sample.data.ravel().tolist(), *np.asarray(sample.target).tolist()]:
+        if not isinstance(value, str):
+            value = f"{value + 0.0:.10g}"  # −0 is 0
+        lines.append(value)
+    return sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def repository_folder() -> Path | None:
@@ -348,7 +349,7 @@ def _read(path: Path | Traversable, entry: Entry, advice: str) -> PublishedDataS
 
 
 def _check(sample: PublishedDataSet, entry: Entry, who: str, advice: str) -> None:
-    """Refuse a table that is not the one the paper used."""
+    """Raise MuhatError for a table that is not the one the paper used."""
     if sample.data.shape != entry.shape or len(sample.feature_names) != entry.shape[1]:
         got = f"shape {sample.data.shape} and {len(sample.feature_names)} names"
         raise MuhatError(who, _needed(entry), got, advice)

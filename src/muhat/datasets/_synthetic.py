@@ -138,7 +138,9 @@ class SyntheticFamily:
         return self._draws(indices, n, random_state)
 
     def _draws(self, indices: list[int], n: int, random_state: int) -> Iterator[Draw]:
-        common = None if self.redraw else self.distribution(random_state)
+        common = None
+        if not self.redraw:
+            common = self.distribution(random_state)
         for index in indices:
             rng = np.random.default_rng(np.random.SeedSequence(random_state, spawn_key=(index,)))
             P = common or self.distribution(rng)

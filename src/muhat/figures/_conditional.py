@@ -27,6 +27,9 @@ from muhat.filters import name_of
 MAX_DOTS = 1000
 """Dots of a scatter; of more rows, random ones are drawn."""
 
+MAX_INTERVALS = 200
+"""Rows that are drawn with their intervals; of more, random ones."""
+
 
 def predictions_plot(
     name: str, truth: Array, predicted: Array, title: str = "", said: str = "", note: str = ""
@@ -73,6 +76,53 @@ def predictions_plot(
     )
 
 
+def intervals_plot(
+    name: str, x: Array, predicted: Array, ends: Array, feature: str, title: str, note: str
+) -> Plot:
+    """Return predictions with their intervals along a feature.
+
+    Parameters
+    ----------
+    name : str
+        What is predicted.
+    x, predicted : arrays of shape (n,)
+        The feature, and the predictions.
+    ends : array of shape (n, 2)
+        The ends of the intervals.
+    feature, title, note : str
+        The name of the feature, the title, and a few words behind it.
+    """
+    n = len(x)
+    some, drawn = np.arange(n), ""
+    if n > MAX_INTERVALS:
+        some = np.random.default_rng(0).permutation(n)[:MAX_INTERVALS]
+        drawn = f" {MAX_INTERVALS:,} of {n:,} rows are drawn."
+    low, high = ends[some].T
+    readings = []
+    for row, place in zip(some, x[some], strict=True):
+        text = (
+            f"{number(predicted[row])}, {number(ends[row, 0])} to {number(ends[row, 1])} "
+            f"(row {row + 1})"
+        )
+        readings.append((float(place), float(predicted[row]), text))
+    return Plot(
+        title,
+        f"Dots: what is predicted, {note}.{drawn}",
+        f"{len(some):,} dots along {feature}, from {number(low.min())} to {number(high.max())}.",
+        Axis.around(feature, x[some]),
+        Axis.around(f"predicted {name}", ends[some]),
+        [
+            Series("intervals", "ranges", x[some], low, high, colour=RED, readings=()),
+            Series(
+                "predictions", "points", x[some], predicted[some], colour=RED, readings=readings
+            ),
+        ],
+        by_point=True,
+        has_legend=False,
+        note=note,
+    )
+
+
 def _correlation(x: Array, y: Array) -> float | None:
     if len(x) < 2 or not np.ptp(x) or not np.ptp(y):
         return None
@@ -106,6 +156,7 @@ def quantiles_plot(
     quantiles: Array,
     rows: Array,
     outputs: Array,
+    output_name: str = "y",
 ) -> Plot:
     """Return quantiles of y along one feature, as bands, and the rows.
 
@@ -121,6 +172,8 @@ def quantiles_plot(
         The quantiles.
     rows, outputs : arrays of shape (n,)
         The feature and y of the rows.
+    output_name : str, default='y'
+        What y is called.
     """
     n_bands = len(levels) // 2
     series = []
@@ -135,11 +188,11 @@ def quantiles_plot(
         series.append(Series("median", "line", values, quantiles[:, n_bands], colour=RED))
     everything = np.concatenate([quantiles.ravel(), outputs])
     return Plot(
-        "Quantiles of y along one column",
-        f"Bands: the range of y that is expected along {name}. Dots: the rows.",
+        f"Quantiles of {output_name} along one column",
+        f"Bands: the range of {output_name} that is expected along {name}. Dots: the rows.",
         f"Bands around a line of medians, along {name}.",
         Axis.around(name, np.concatenate([values, rows])),
-        Axis.around("y", everything[np.isfinite(everything)]),
+        Axis.around(output_name, everything[np.isfinite(everything)]),
         series,
     )
 

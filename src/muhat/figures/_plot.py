@@ -21,7 +21,7 @@ PALETTE = (BLACK, ORANGE, BLUE, SKY, RED, PINK, WINE, GREEN, YELLOW, GREY)
 
 Pages have a lighter and a darker shade of each, for dark and light backgrounds."""
 
-KINDS = ("line", "points", "bars", "band", "rug", "rule")
+KINDS = ("line", "points", "bars", "band", "ranges", "cells", "rug", "rule")
 """How a series is drawn."""
 
 Reading: TypeAlias = tuple[float, float, str]
@@ -55,11 +55,13 @@ class Series:
     ----------
     name : str
         What the legend calls it.
-    kind : {'line', 'points', 'bars', 'band', 'rug', 'rule'}
-        How it is drawn: bars between the edges ``x``, a band between ``y`` and ``upper``, a rug of
+    kind : {'line', 'points', 'bars', 'band', 'ranges', 'cells', 'rug', 'rule'}
+        How it is drawn: bars between the edges ``x``, a band between ``y`` and ``upper`` or a
+        vertical line at each ``x``, shaded squares around evenly spaced ``x`` and ``y``, a rug of
         ticks at ``x``, a rule across the whole plot at ``x``, or at ``y`` if that is given.
     x, y, upper : arrays of shape (points,)
-        In the units of the axes; bars have one more x than y.
+        In the units of the axes; bars have one more x than y. The ``upper`` of cells has shape
+        (len(y), len(x)): the larger, the darker; NaN is empty.
     colour : str
         One of ``PALETTE``, or another one such as '#123456'.
     key : str
@@ -76,6 +78,8 @@ class Series:
         Words below single points, on paper; a page has them in its readings.
     shade : float
         How strong the colour of a band is on paper, from 0 (white) to 1.
+    ends : tuple of two floats or None
+        The values of cells that are white and darkest; by default the least and the largest.
     """
 
     name: str
@@ -91,10 +95,18 @@ class Series:
     marker: str = ""
     labels: Sequence[str] = ()
     shade: float = 0.3
+    ends: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise MuhatError(unknown_name("Series, kind", self.kind, KINDS))
+
+    @property
+    def shades(self) -> Array:
+        """The shade of each cell from 0 (white) to 1, of shape (len(y), len(x)); NaN is empty."""
+        values = np.asarray(self.upper, dtype=float)
+        low, high = self.ends or (np.nanmin(values), np.nanmax(values))
+        return np.clip((values - low) / ((high - low) or 1.0), 0, 1)
 
 
 @dataclass(frozen=True)
@@ -119,6 +131,12 @@ class Plot:
         Whether series are named beside the plot; not if the axis names them.
     note : str
         A few words behind the title, in figures that have no caption.
+    shades : str
+        What the shades of cells are; without it, figures have no scale of them.
+    names_points : bool
+        Whether a page shows the labels of points, too.
+    is_small : bool
+        Whether a page sets it beside others that are small.
     """
 
     title: str
@@ -131,6 +149,9 @@ class Plot:
     is_square: bool = False
     has_legend: bool = True
     note: str = ""
+    shades: str = ""
+    names_points: bool = False
+    is_small: bool = False
 
 
 @dataclass(frozen=True)
@@ -165,6 +186,32 @@ class Bars:
     caption: str
     columns: tuple[str, str]
     bars: Sequence[Bar]
+    axis: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """A square table of numbers as colours: the larger, the stronger.
+
+    Attributes
+    ----------
+    title, caption : str
+        The headline, and how to read the figure.
+    labels : sequence of str
+        What rows and columns are, in their order.
+    values : array of shape (labels, labels)
+        Numbers of at least zero; nan is left empty.
+    axis : str
+        What the numbers are.
+    note : str
+        A few words behind the title, in figures that have no caption.
+    """
+
+    title: str
+    caption: str
+    labels: Sequence[str]
+    values: Array
     axis: str = ""
     note: str = ""
 

@@ -3,6 +3,7 @@
 And the plan that chooses.
 """
 
+from muhat.gram._factor import FactorGram, FactorProblem
 from muhat.gram._feature_problem import Accumulation, FeatureProblem, FeatureSums, Folds
 from muhat.gram._features import Approximation, FeatureMap
 from muhat.gram._in_memory import BlockGram, BlockProblem, DenseGram, DenseProblem
@@ -30,7 +31,7 @@ __all__ = [
     "PivotedCholesky",
     "RandomFeatures",
 ]
-__all__ += ["LowRankFactor", "pivoted_cholesky"]
+__all__ += ["FactorGram", "FactorProblem", "LowRankFactor", "pivoted_cholesky"]
 __all__ += ["FeatureEmbedding", "FeatureMap", "FourierFeatures", "NystromFeatures"]
 __all__ += [
     "Access",

@@ -257,7 +257,7 @@ class BlockGram:
         return K
 
     def leading(self, count: int, tolerance: float = 0.0) -> Spectrum:
-        """Return so many leading eigenpairs of A, ascending, by Lanczos' iteration.
+        """Return ``count`` leading eigenpairs of A, ascending, by Lanczos' iteration.
 
         The tolerance is the relative residual ‖Au − γu‖/γ to reach, by default the rounding unit.
         An eigenvalue's own error is of the order of its square.

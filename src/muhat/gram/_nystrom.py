@@ -225,16 +225,16 @@ class Nystrom(Approximation):
 
 def check_is_function(part: Approximation, kernel: Kernel) -> None:
     """Raise MuhatError for a kernel that is known by its matrix, and cannot be called on points."""
-    if _needs_matrix(kernel):
+    if needs_matrix(kernel):
         needed = "a kernel that can be called on points is needed"
         advice = "use gram='dense', or the kernel itself"
         raise MuhatError(type(part).__name__, needed, repr(kernel), advice)
 
 
-def _needs_matrix(kernel: Kernel) -> bool:
+def needs_matrix(kernel: Kernel) -> bool:
     """Whether a kernel is known, in some part, only by its matrix."""
     parts = getattr(kernel, "parts", {}).values()
-    return isinstance(kernel, Precomputed) or any(_needs_matrix(part) for part in parts)
+    return isinstance(kernel, Precomputed) or any(needs_matrix(part) for part in parts)
 
 
 def leverage(Z: Array, diagonal: Array, m: int) -> Array:

@@ -28,7 +28,7 @@ DEFAULT_TOL = 1e-12
 """The share of tr K that the factor may miss by default."""
 
 MIN_TOL = 1e-14
-"""The least share of tr K that can be told from the rounding of r products in double."""
+"""The least share of tr K that can be distinguished from the rounding of r products in double."""
 
 CANDIDATES_PER_BLOCK = 128
 """Rows of which the pivots of one step are taken: a matrix that stays in the cache."""

@@ -8,7 +8,7 @@ from muhat._arrays import available_memory
 from muhat.errors import MuhatError
 from muhat.gram._features import Approximation
 from muhat.gram._in_memory import BlockProblem, DenseProblem
-from muhat.gram._nystrom import Nystrom
+from muhat.gram._nystrom import Nystrom, needs_matrix
 from muhat.gram._problem import Access
 from muhat.gram._random_features import RandomFeatures
 from muhat.kernels import Kernel, Precomputed
@@ -24,6 +24,9 @@ GRAMS = ("auto", "dense", "blocks", *APPROXIMATIONS)
 
 MAX_ROWS_DENSE = 5000
 """Rows up to which an eigendecomposition takes less than about a minute."""
+
+MIN_ROWS_FACTOR = 500
+"""Rows from which on ``gram="auto"`` looks for a factor: fewer are decomposed quickly."""
 
 N_DENSE_MATRICES = 4
 """How many n × n matrices a dense fit holds at its peak."""
@@ -79,6 +82,15 @@ def plan_in_memory(gram: str | Approximation, kernel: Kernel, n: int, itemsize: 
 def fits_in_memory(n: int, itemsize: int) -> bool:
     """Whether the matrices of a dense fit to n rows take at most half of the free memory."""
     return N_DENSE_MATRICES * itemsize * n**2 <= MEMORY_SHARE * available_memory()
+
+
+def can_factor(kernel: Kernel, n: int) -> bool:
+    """Whether ``gram="auto"`` looks for a factor of n rows.
+
+    Kernels that are not known to be positive semi-definite are refused by their eigenvalues, which
+    a factor does not have; matrices that are given may be indefinite too.
+    """
+    return n >= MIN_ROWS_FACTOR and kernel.positive_semidefinite and not needs_matrix(kernel)
 
 
 def check_batches(gram: str | Approximation, kernel: Kernel, who: str) -> None:

@@ -7,8 +7,9 @@ rows sum to one; its estimates are the rows of WZ. W is computed for some rows a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,10 @@ MIN_ROOT = float(np.exp(-MAX_EXPONENT / 2))
 """What is squared at the least, for the same reason."""
 
 BLOCK_ENTRIES = 2**22
-"""Entries of all matrices W together that are held at a time: 32 MB."""
+"""Entries of all matrices W and means together that are held at a time: 32 MB."""
+
+MAX_SOURCES = 2000
+"""Groups that smoothers average over at most."""
 
 NAMES = (
     "plain",
@@ -97,6 +101,17 @@ class GroupVectors:
         prior = PRIOR_DEGREES_OF_FREEDOM
         return (np.maximum(ss, 0) + prior * pooled) / (df + prior)
 
+    def evenly_chosen(self, places: Array, most: int) -> Array:
+        """Return some groups, or all if these are few enough: in the order of their norms, evenly.
+
+        They do not depend on the order of the labels. Nor are they the nearest ones to any group:
+        groups that are nearest to a noisy mean share its noise.
+        """
+        if len(places) <= most:
+            return places
+        order = places[np.argsort((self.Z[places] ** 2).sum(axis=1), kind="stable")]
+        return np.sort(order[np.linspace(0, len(order) - 1, most).astype(np.int64)])
+
     @property
     def noise(self) -> Array:
         """D_t = v_t/n_t, the variance of each plain mean."""
@@ -144,57 +159,66 @@ class Candidates:
         self.vectors = vectors
         spectrum = GroupSpectrum.from_vectors(vectors)
         self.centre = spectrum.centre
-        centred: Array = (vectors.Z - self.centre).astype(dtype)
         self.averages = Averages(vectors)
         self.filters = GroupFilters(spectrum, PENALTIES)
-        self.smoothers = Smoothers(centred, vectors.noise, vectors.n, BANDWIDTHS, unbiased=True)
-        self.smoothed = np.empty((len(BANDWIDTHS), *centred.shape), dtype)
-        self.smoother_diagonals = np.empty((len(BANDWIDTHS), len(vectors)))
+        self.centred: Array = (vectors.Z - self.centre).astype(dtype)
+        sources = vectors.evenly_chosen(np.arange(len(vectors)), MAX_SOURCES)
+        self.smoothers = Smoothers(
+            self.centred, vectors.noise, vectors.n, sources, BANDWIDTHS, unbiased=True
+        )
         pilot_filter = GroupFilters(spectrum, [PILOT_PENALTY])
+        pilot = replace(self.smoothers, bandwidths=[BANDWIDTHS[PILOT]])
+        self.pilot_means = np.empty_like(self.centred)
         pilot_noise = np.empty(len(vectors))
-        for rows in self.blocks():
-            W = self.smoothers.weights(rows)
-            self.smoothed[:, rows] = W @ centred
-            self.smoother_diagonals[:, rows] = own_columns(W, rows)
-            P = (W[PILOT] + pilot_filter.weights(rows)[0]) / 2
-            pilot_noise[rows] = P**2 @ vectors.noise
+        for rows in self.blocks(np.arange(len(vectors))):
+            weights = pilot.weights(rows)
+            self.pilot_means[rows] = weights.means(self.centred)[0]
+            pilot_noise[rows] = pilot_filter.noise_with(weights)
         filtered = pilot_filter.means(slice(None))[0] - self.centre
-        points = ((self.smoothed[PILOT] + filtered) / 2).astype(dtype)
-        self.centred = centred
-        self.second = Smoothers(points, pilot_noise, vectors.n, SECOND_BANDWIDTHS, unbiased=False)
+        points = ((self.pilot_means + filtered) / 2).astype(dtype)
+        self.second = Smoothers(
+            points, pilot_noise, vectors.n, sources, SECOND_BANDWIDTHS, unbiased=False
+        )
 
-    def weights(self, rows: slice) -> Array:
+    def weights(self, rows: Array) -> Array:
         """Return the rows W_t of every candidate, of shape (15, rows, T)."""
-        families = (self.averages, self.smoothers, self.filters, self.second)
-        return np.concatenate([family.weights(rows) for family in families])
+        T = len(self.vectors)
+        return np.concatenate(
+            [
+                self.averages.weights(rows),
+                self.smoothers.weights(rows).on_all(T),
+                self.filters.weights(rows),
+                self.second.weights(rows).on_all(T),
+            ]
+        )
 
-    def at(self, rows: slice) -> CandidateMeans:
+    def at(self, rows: Array) -> CandidateMeans:
         """Return the estimates of every candidate for some groups, and the weights W_tt."""
-        smoothed = self.centre + self.smoothed[:, rows]
-        W = self.second.weights(rows)
+        first, second = self.smoothers.weights(rows), self.second.weights(rows)
+        smoothed = np.empty((len(BANDWIDTHS), len(rows), self.centred.shape[1]))
+        smoothed[PILOT] = self.pilot_means[rows]
+        for place in range(len(BANDWIDTHS)):
+            if place != PILOT:
+                smoothed[place] = first.of(place).means(self.centred)[0]
         means = [
             self.averages.means(rows),
-            smoothed,
+            self.centre + smoothed,
             self.filters.means(rows),
-            self.centre + W @ self.centred,
+            self.centre + second.means(self.centred),
         ]
         own_weights = [
             self.averages.own_weights(rows),
-            self.smoother_diagonals[:, rows],
+            first.own_weights,
             self.filters.own_weights(rows),
-            own_columns(W, rows),
+            second.own_weights,
         ]
         return CandidateMeans(np.concatenate(means), np.concatenate(own_weights))
 
-    def blocks(self) -> Iterator[slice]:
-        """Yield slices of rows, so few at a time that all candidates fit in memory."""
-        T = len(self.vectors)
-        return slices(0, T, max(1, BLOCK_ENTRIES // (T * len(NAMES))))
-
-
-def own_columns(W: Array, rows: slice) -> Array:
-    """Return W_tt of some rows of matrices, of shape (matrices, rows)."""
-    return np.diagonal(W[:, :, rows], axis1=1, axis2=2)
+    def blocks(self, places: Array) -> Iterator[Array]:
+        """Yield some groups at a time, so few that all candidates fit in memory."""
+        columns = len(self.vectors) + self.vectors.Z.shape[1]
+        for some in slices(0, len(places), max(1, BLOCK_ENTRIES // (columns * len(NAMES)))):
+            yield places[some]
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,22 +227,71 @@ class Averages:
 
     vectors: GroupVectors
 
-    def weights(self, rows: slice) -> Array:
+    def weights(self, rows: Array) -> Array:
         """Return both W, of shape (2, rows, T)."""
-        T = len(self.vectors)
-        plain = np.eye(T)[rows]
+        plain = np.zeros((len(rows), len(self.vectors)))
+        plain[np.arange(len(rows)), rows] = 1.0
         return np.stack([plain, np.broadcast_to(self.vectors.shares, plain.shape)])
 
-    def means(self, rows: slice) -> Array:
+    def means(self, rows: Array) -> Array:
         """Return both WZ, of shape (2, rows, r)."""
         plain = self.vectors.Z[rows]
         pooled = self.vectors.shares @ self.vectors.Z
         return np.stack([plain, np.broadcast_to(pooled, plain.shape)])
 
-    def own_weights(self, rows: slice) -> Array:
+    def own_weights(self, rows: Array) -> Array:
         """Return W_tt of both, of shape (2, rows)."""
         shares = self.vectors.shares[rows]
         return np.stack([np.ones_like(shares), shares])
+
+
+@dataclass(frozen=True, eq=False)
+class SmootherWeights:
+    """Some rows of W of kernel smoothers, on the groups that these average over.
+
+    Attributes
+    ----------
+    rows : array of int of shape (rows,)
+        The groups whose means are estimated.
+    sources : array of int of shape (S,)
+        The groups that are averaged over; each of ``rows`` takes part in its own mean, too.
+    W : array of shape (bandwidths, rows, S)
+        The weights of these.
+    outside : array of shape (bandwidths, rows)
+        The weight of a group in its own mean where it is not among ``sources``; zero if it is.
+    own_weights : array of shape (bandwidths, rows)
+        W_tt, wherever it is.
+    """
+
+    rows: Array
+    sources: Array
+    W: Array
+    outside: Array
+    own_weights: Array
+
+    def of(self, place: int) -> SmootherWeights:
+        """Return the weights of one bandwidth alone."""
+        one = slice(place, place + 1)
+        return replace(
+            self, W=self.W[one], outside=self.outside[one], own_weights=self.own_weights[one]
+        )
+
+    def means(self, points: Array) -> Array:
+        """Return the weighted means of vectors of all groups, of shape (bandwidths, rows, r)."""
+        found = self.W @ self._averaged(points)
+        if self.outside.any():
+            found += self.outside[:, :, None].astype(found.dtype) * points[self.rows]
+        return found
+
+    def on_all(self, T: int) -> Array:
+        """Return W on all groups, of shape (bandwidths, rows, T)."""
+        found = np.zeros((*self.W.shape[:2], T), self.W.dtype)
+        found[:, :, self.sources] = self.W
+        found[:, np.arange(len(self.rows)), self.rows] += self.outside.astype(self.W.dtype)
+        return found
+
+    def _averaged(self, points: Array) -> Array:
+        return points if len(points) == len(self.sources) else points[self.sources]
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +306,8 @@ class Smoothers:
         D_t.
     n : array of shape (T,)
         The sizes of the groups.
+    sources : array of int of shape (S,)
+        The groups u that are averaged over.
     bandwidths : sequence of float
         The h, each twice the one before.
     unbiased : bool
@@ -242,36 +317,54 @@ class Smoothers:
     points: Array
     noise: Array
     n: Array
+    sources: Array
     bandwidths: Sequence[float]
     unbiased: bool
 
-    def weights(self, rows: slice) -> Array:
-        """Return W of every h, of shape (bandwidths, rows, T), in the type of the points."""
-        scale = (self.noise[rows, None] + self.noise).astype(self.points.dtype)
+    def weights(self, rows: Array) -> SmootherWeights:
+        """Return W of every h for some groups, in the type of the points."""
+        sources = self.sources
+        dtype = self.points.dtype
+        scale = (self.noise[rows, None] + self.noise[sources]).astype(dtype)
         distances = self._squared_distances(rows)
         if self.unbiased:
             distances -= scale
         exponents = np.maximum(distances, 0) / scale
-        own = np.arange(len(self.n))[rows]
-        exponents[np.arange(len(own)), own] = 0.0
-        n = self.n.astype(exponents.dtype)
-        W = np.empty((len(self.bandwidths), *exponents.shape), exponents.dtype)
+        places = np.searchsorted(sources, rows)
+        places[places == len(sources)] = 0
+        inside = np.flatnonzero(sources[places] == rows)
+        exponents[inside, places[inside]] = 0.0
+        W = np.empty((len(self.bandwidths), *exponents.shape), dtype)
         np.multiply(exponents, -1 / self.bandwidths[-1], out=exponents)
         np.maximum(exponents, -MAX_EXPONENT, out=exponents)
         np.exp(exponents, out=W[-1])
         for place in range(len(W) - 2, -1, -1):  # half the bandwidth squares the weight
             np.maximum(W[place + 1], MIN_ROOT, out=W[place])
             np.square(W[place], out=W[place])
-        for each in W:
+        own = self.n[rows].copy()
+        own[inside] = 0.0
+        outside = np.empty((len(W), len(rows)))
+        n = self.n[sources].astype(dtype)
+        for place, each in enumerate(W):
             each *= n
-            each /= each.sum(axis=1, keepdims=True)
-        return W
+            total = each.sum(axis=1) + own.astype(dtype)
+            each /= total[:, None]
+            outside[place] = own / total
+        own_weights = outside.copy()
+        own_weights[:, inside] = W[:, inside, places[inside]]
+        return SmootherWeights(rows, sources, W, outside, own_weights)
 
-    def _squared_distances(self, rows: slice) -> Array:
-        """Return the squared distances of some rows to all, of shape (rows, T)."""
-        squares = (self.points**2).sum(axis=1)
-        products = self.points[rows] @ self.points.T
-        return squares[rows, None] + squares - 2 * products
+    def _squared_distances(self, rows: Array) -> Array:
+        """Return the squared distances of some groups to the sources, of shape (rows, S)."""
+        points = self.points
+        if len(self.sources) < len(points):
+            points = points[self.sources]
+        own = self.points[rows]
+        products = own @ points.T
+        products *= -2
+        products += (points**2).sum(axis=1)
+        products += (own**2).sum(axis=1)[:, None]
+        return products
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,22 +419,61 @@ class GroupFilters:
     spectrum: GroupSpectrum
     penalties: Sequence[float]
 
-    def weights(self, rows: slice) -> Array:
+    def weights(self, rows: Array) -> Array:
         """Return W of every c, of shape (penalties, rows, T)."""
-        n, V = self.spectrum.vectors.n, self.spectrum.V
-        left = self._shrinkage * (V[rows] / np.sqrt(n[rows, None]))
-        return self.spectrum.vectors.shares + left @ (V * np.sqrt(n)[:, None]).T
+        return self.spectrum.vectors.shares + self._left(rows) @ self._right.T
 
-    def means(self, rows: slice) -> Array:
+    def noise_with(self, smoother: SmootherWeights) -> Array:
+        """Return Σ_u P²_tu D_u of P = ½(ks + f), of the first bandwidth and penalty: shape (rows,).
+
+        f_tu = w_u + ⟨left_t, right_u⟩, so that no row of f on all groups is needed.
+        """
+        vectors = self.spectrum.vectors
+        rows, sources = smoother.rows, smoother.sources
+        D, w = vectors.noise, vectors.shares
+        left, right = self._left(rows)[0], self._right
+        of_filter = w**2 @ D + 2 * left @ (right.T @ (w * D))
+        of_filter += np.einsum("tc,tc->t", left @ self._noise_of_right, left)
+        W = smoother.W[0]
+        of_smoother = W**2 @ D[sources]
+        noisy = self._noisy_right(W.dtype)[sources]
+        both = W @ (w * D)[sources] + np.einsum("tc,tc->t", W @ noisy, left)
+        own = smoother.outside[0]
+        if own.any():
+            f_own = w[rows] + np.einsum("tc,tc->t", left, right[rows])
+            of_smoother += own**2 * D[rows]
+            both += own * f_own * D[rows]
+        return (of_smoother + 2 * both + of_filter) / 4
+
+    def means(self, rows: Array | slice) -> Array:
         """Return WZ of every c, of shape (penalties, rows, r), by projecting on the components."""
         centre, axes = self.spectrum.centre, self.spectrum.axes
         scores = (self.spectrum.vectors.Z[rows] - centre) @ axes
         return centre + (self._shrinkage * scores) @ axes.T
 
-    def own_weights(self, rows: slice) -> Array:
+    def own_weights(self, rows: Array) -> Array:
         """Return W_tt of every c, of shape (penalties, rows)."""
         squares = self.spectrum.V[rows] ** 2
         return self.spectrum.vectors.shares[rows] + (self._shrinkage * squares).sum(axis=2)
+
+    def _left(self, rows: Array) -> Array:
+        """Return the part of W that belongs to its rows, of shape (penalties, rows, components)."""
+        n = self.spectrum.vectors.n[rows, None]
+        return self._shrinkage * (self.spectrum.V[rows] / np.sqrt(n))
+
+    @cached_property
+    def _right(self) -> Array:
+        """The part of W that belongs to its columns, of shape (T, components)."""
+        return self.spectrum.V * np.sqrt(self.spectrum.vectors.n)[:, None]
+
+    @cached_property
+    def _noise_of_right(self) -> Array:
+        """Σ_u D_u right_u right_uᵀ, of shape (components, components)."""
+        return self._right.T @ self._noisy_right(np.float64)
+
+    def _noisy_right(self, dtype: Any) -> Array:
+        """Return D_u right_u, of shape (T, components)."""
+        return (self.spectrum.vectors.noise[:, None] * self._right).astype(dtype)
 
     @property
     def _shrinkage(self) -> Array:

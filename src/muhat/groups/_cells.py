@@ -23,6 +23,9 @@ BLOCK_ROWS = 1024
 FEATURE_ROWS = 8192
 """Rows whose features are held at a time."""
 
+N_SUMS = 3
+"""Sums of each cell beside those of features: of weights, their squares, and squared norms."""
+
 
 @dataclass(frozen=True, eq=False)
 class CellRows:
@@ -61,6 +64,11 @@ class CellRows:
     def groups(self) -> Array:
         """The group of each row, of shape (n,)."""
         return self.cells // self.F
+
+    @cached_property
+    def has_weights(self) -> bool:
+        """Whether any row has a weight other than one."""
+        return bool((self.masses != 1).any())
 
     def sums(self, values: Array) -> Array:
         """Return the sums of a value of each row over every cell, of shape (T, F)."""
@@ -202,9 +210,9 @@ def _block_sums(
         cells, first = np.unique(rows.cells[some], return_index=True)
         places.append(cells)
         starts.append(first)
-    weighted = values * rows.masses[j]
-    by_column = np.add.reduceat(weighted, starts[1], axis=1, dtype=np.float64)
-    by_column *= rows.masses[i, None]
+    if rows.has_weights:
+        values = values * rows.masses[j] * rows.masses[i, None]
+    by_column = np.add.reduceat(values, starts[1], axis=1, dtype=np.float64)
     return (places[0], places[1]), np.add.reduceat(by_column, starts[0], axis=0)
 
 
@@ -234,6 +242,69 @@ class Factor:
 
 
 @dataclass(frozen=True, eq=False)
+class CellTotals:
+    """What some rows sum up to in their cells.
+
+    Attributes
+    ----------
+    cells : array of int of shape (cells,)
+        The cells that have rows, ascending.
+    sums : array of shape (cells, r + 3)
+        Σ m_i z(x_i), Σ m_i, Σ m_i² and Σ m_i ‖z(x_i)‖².
+    """
+
+    cells: Array
+    sums: Array
+
+    @classmethod
+    def from_sorted(cls, features: FeatureMap, X: Array, masses: Array, cells: Array) -> CellTotals:
+        """Return the sums of rows that are sorted by their cells."""
+        Z = features(X).astype(np.float64, copy=False)
+        squared_norms = np.einsum("ij,ij->i", Z, Z)
+        present, starts = np.unique(cells, return_index=True)
+        sums = np.empty((len(present), Z.shape[1] + N_SUMS))
+        others = np.column_stack([masses, masses**2, masses * squared_norms])
+        sums[:, -N_SUMS:] = np.add.reduceat(others, starts, axis=0)
+        Z *= masses[:, None]
+        sums[:, :-N_SUMS] = np.add.reduceat(Z, starts, axis=0)
+        return cls(present, sums)
+
+
+@dataclass(frozen=True, eq=False)
+class SummedCells:
+    """Sums over cells of rows that come in batches; two of them add up.
+
+    Parts are kept until they have more rows than there are cells: adding a batch then costs no pass
+    over all cells.
+
+    Attributes
+    ----------
+    size : int
+        The number of cells.
+    parts : tuple of CellTotals
+        What adds up to the sums.
+    """
+
+    size: int
+    parts: tuple[CellTotals, ...]
+
+    def __add__(self, other: SummedCells) -> SummedCells:
+        both = SummedCells(self.size, self.parts + other.parts)
+        n_rows = sum(len(part.cells) for part in both.parts)
+        if n_rows <= self.size + FEATURE_ROWS:
+            return both
+        together = CellTotals(np.arange(self.size), both.totals())
+        return SummedCells(self.size, (together,))
+
+    def totals(self) -> Array:
+        """Return the sums of all cells, of shape (cells, r + 3)."""
+        found = np.zeros((self.size, self.parts[0].sums.shape[1]))
+        for part in self.parts:
+            found[part.cells] += part.sums
+        return found
+
+
+@dataclass(frozen=True, eq=False)
 class FeatureCells(Cells):
     """Sums of features, ``sums[t, f]`` = Σ m_i z(x_i), where ⟨z(x), z(y)⟩ stands for k(x, y)."""
 
@@ -242,18 +313,19 @@ class FeatureCells(Cells):
     @classmethod
     def from_rows(cls, features: FeatureMap, rows: CellRows) -> FeatureCells:
         """Sum up the features of some rows at a time."""
-        size = rows.T * rows.F
-        sums = np.zeros((size, features.size))
-        squared_norms = np.empty(len(rows.X))
+        totals = np.zeros((rows.T * rows.F, features.size + N_SUMS))
         for some in slices(0, len(rows.X), FEATURE_ROWS):
-            Z = features(rows.X[some]).astype(np.float64, copy=False)
-            squared_norms[some] = np.einsum("ij,ij->i", Z, Z)
-            cells, starts = np.unique(rows.cells[some], return_index=True)
-            Z *= rows.masses[some, None]
-            sums[cells] += np.add.reduceat(Z, starts, axis=0)
-        masses = rows.masses
-        own = rows.sums(masses * squared_norms)
-        return cls(rows.sums(masses), rows.sums(masses**2), own, sums.reshape(rows.T, rows.F, -1))
+            part = CellTotals.from_sorted(
+                features, rows.X[some], rows.masses[some], rows.cells[some]
+            )
+            totals[part.cells] += part.sums
+        return cls.from_totals(totals, rows.T, rows.F)
+
+    @classmethod
+    def from_totals(cls, totals: Array, T: int, F: int) -> FeatureCells:
+        """Return the sums over cells, of shape (T·F, r + 3) as `CellTotals` has them."""
+        mass, squares, own = totals[:, -N_SUMS:].T.reshape(N_SUMS, T, F)
+        return cls(mass, squares, own, totals[:, :-N_SUMS].reshape(T, F, -1))
 
     def inner_products(self) -> Array:
         Z = self.vectors().Z

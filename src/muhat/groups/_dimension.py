@@ -27,15 +27,15 @@ def effective_dimension(gram: Callable[[Array], Array], rows: CellRows) -> float
         The rows of all groups.
     """
     places, groups = _probe(rows)
-    _, codes = np.unique(groups, return_inverse=True)
-    counts = np.bincount(codes)
+    _, starts, codes, counts = np.unique(
+        groups, return_index=True, return_inverse=True, return_counts=True
+    )
     f = len(places) - len(counts)
     if f < 2:
         return 1.0
     K = gram(rows.X[places]).astype(np.float64)
-    averages = (codes == np.arange(len(counts))[:, None]) / counts[:, None]
-    K = K - (averages @ K)[codes]
-    K = K - (K @ averages.T)[:, codes]
+    K -= (np.add.reduceat(K, starts, axis=0) / counts[:, None])[codes]
+    K -= (np.add.reduceat(K, starts, axis=1) / counts)[:, codes]
     trace = float(np.trace(K)) / f
     squared = f**2 / ((f - 1) * (f + 2)) * (float((K**2).sum()) / f**2 - trace**2 / f)
     if not squared > 0:

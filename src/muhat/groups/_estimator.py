@@ -13,6 +13,7 @@ from muhat._parts import HasKernel, as_gram, as_kernel
 from muhat._random_states import checked_seed
 from muhat._validation import (
     check_finite,
+    check_range,
     check_scale,
     check_semidefinite,
     checked_sample,
@@ -21,14 +22,25 @@ from muhat._validation import (
 )
 from muhat.data import ColumnMoments, SampleBatch
 from muhat.embedding import Element
-from muhat.errors import MuhatError, MuhatTypeError
+from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
+from muhat.groups._batches import LabelledSource, labelled_batches, labelled_on_cluster
 from muhat.groups._candidates import NAMES
 from muhat.groups._cells import CellRows
+from muhat.groups._dimension import effective_dimension
 from muhat.groups._folds import dealt_to_folds
 from muhat.groups._joint import JointMeans
-from muhat.groups._rows import LabelledRows, checked_samples, labelled_rows
+from muhat.groups._rows import (
+    LabelledRows,
+    check_groups,
+    check_sizes,
+    checked_samples,
+    labelled_rows,
+    weighted,
+)
 from muhat.groups._spaces import FeatureSpace, MeanSpace, PointSpace
+from muhat.groups._streams import StreamedGroups, drawn_rows, first_pass, with_weights
+from muhat.groups._translation import allowance
 from muhat.kernels import Kernel, Precomputed
 
 MAX_ROWS_EXACT = 20_000
@@ -128,6 +140,7 @@ default='auto'
     candidates_: dict[str, Any]
     candidate_weights_: Array
     bounds_: Array
+    scaling_: ColumnMoments | None
 
     _space: MeanSpace
     _joint: JointMeans
@@ -157,7 +170,7 @@ default='auto'
         Parameters
         ----------
         X : array or data frame of shape (n, d), list of samples, or mapping of labels to samples
-            The rows of all groups; or one sample of shape (n_t, d) for each group.
+            The rows of all groups, also of dask; or one sample of shape (n_t, d) for each group.
         groups : array of shape (n,), str, or array of shape (T,), default=None
             The label of each row; the name of the column of a data frame that has them; for a list
             of samples, the label of each, by default 0, 1, ….
@@ -174,21 +187,78 @@ default='auto'
         self : KernelMeans
             The fitted estimator.
         """
-        kernel = self._checked_kernel()
-        gram = as_gram(self.gram)
         self._check_parameters()
         if is_dask(X):
-            advice = "draw a sample of it, or compute it"
-            raise MuhatTypeError(
-                self, "rows must be in memory", "one of dask's collections", advice
-            )
-        seed = checked_seed(self, self.random_state)
-        rows = labelled_rows(self, X, groups, sample_weight, clusters)
-        cell_rows = self._scaled_cells(rows, seed)
-        self._space = _space(kernel, gram, cell_rows)
+            if clusters is not None:
+                raise MuhatError(self, "rows on a cluster take no clusters", "clusters")
+            return self._fit_source(labelled_on_cluster(self, X, groups, sample_weight))
+        return self._fit_rows(labelled_rows(self, X, groups, sample_weight, clusters))
+
+    def fit_batches(self, batches: Any, groups: Any = None) -> Self:
+        """Estimate the kernel mean of every group from rows that come in batches.
+
+        Batches are passed over three times: to find the labels, to draw landmarks and bandwidth
+        from all rows, and to sum up. Up to 20,000 rows everything is as by ``fit``. Beyond, twelve
+        to twenty bytes of each row are kept, to deal the rows of every group to folds.
+
+        Parameters
+        ----------
+        batches : iterable of pairs (rows, labels), of triples (rows, labels, weights), or of tables
+            What can be iterated anew, such as a list or ``muhat.open_batches("sales.parquet",
+            drop=["shop"])``. The batches of a group need not be next to one another.
+        groups : str, default=None
+            The column of the tables, or of the file, that has the labels; those of a file are text.
+
+        Returns
+        -------
+        self : KernelMeans
+            The fitted estimator.
+        """
+        self._check_parameters()
+        return self._fit_source(labelled_batches(self, batches, groups))
+
+    def _fit_rows(self, rows: LabelledRows) -> Self:
+        """Fit to rows in memory."""
+        cell_rows = self._scaled_cells(rows, checked_seed(self, self.random_state))
+        self._space = _space(self._checked_kernel(), as_gram(self.gram), cell_rows)
         self._joint = self._space.estimate(cell_rows)
-        self._keep_results(rows)
-        return self
+        return self._keep_results(rows.labels, rows.counts)
+
+    def _fit_source(self, rows: LabelledSource) -> Self:
+        """Fit to rows that can be read several times."""
+        who, F = type(self).__name__, int(self.n_splits)
+        seed = checked_seed(self, self.random_state)
+        gram = as_gram(self.gram)
+        size = MAX_ROWS_EXACT
+        if isinstance(gram, Approximation):
+            size = max(size, gram.rows_to_learn_from)
+        found = first_pass(rows, size, seed)
+        drawn, weights = drawn_rows(rows, found)
+        check_range(who, drawn.X)
+        if found.drawn.count <= MAX_ROWS_EXACT:
+            if np.ptp(weights) or weights[0] != 1:
+                drawn = weighted(drawn, weights)
+            check_groups(who, drawn)
+            return self._fit_rows(drawn)
+        if gram == "auto":
+            gram = Nystrom()
+        if not isinstance(gram, Approximation):
+            needed = f"gram must be features for more than {MAX_ROWS_EXACT} rows that come in parts"
+            raise MuhatError(self, needed, repr(self.gram), "use gram=Nystrom(500)")
+        streamed = StreamedGroups.from_keys(found.all_keys, len(rows.labels), F)
+        check_sizes(who, rows.labels, streamed.counts)
+        self.scaling_ = found.moments if self.standardize else None
+        drawn = with_weights(drawn, weights)
+        folds = np.zeros(len(drawn.codes), np.int64)
+        probe = CellRows.from_rows(drawn, folds, F)
+        probe = probe.with_rows(self._scaled(probe.X))
+        space = _space(self._checked_kernel(), gram, probe)
+        assert isinstance(space, FeatureSpace)
+        self._space = space
+        cells = streamed.sums(rows, space.features, self._scaled, F)
+        kappa = allowance(effective_dimension(space.gram, probe))
+        self._joint = JointMeans.from_cells(cells, kappa)
+        return self._keep_results(rows.labels, streamed.counts)
 
     @property
     def weights_(self) -> Array:
@@ -220,7 +290,7 @@ default='auto'
     def coordinate_errors_(self) -> Array:
         """The standard errors of ``coordinates_``, without their bias, of shape (T, k)."""
         check_is_fitted(self, "groups_")
-        per_row = self.weights_**2 @ (1 / self._joint.vectors.n)
+        per_row = self._joint.noise_factors()
         return np.sqrt(np.outer(per_row, self._joint.axes.variances))
 
     def embedding_of(self, label: Any) -> Element:
@@ -240,13 +310,13 @@ default='auto'
             The estimate, which can be called, measured, added and compared.
         """
         t = self._place_of(label)
-        return self._space.embedding(self._joint, t, self.weights_[t])
+        return self._space.embedding(self._joint, t, lambda: self.weights_)
 
     def score_samples(self, X: Any) -> Array:
         """Return the values μ_t(x) of all estimated means at new rows, of shape (m, T)."""
         check_is_fitted(self, "groups_")
         rows = self._scaled(checked_sample(self, X, reset=False))
-        return self._space.values(rows, self._joint, self.weights_)
+        return self._space.values(rows, self._joint, lambda: self.weights_)
 
     def transform(self, samples: Any) -> Array:
         """Return the coordinates of new groups along the axes of ``coordinates_``.
@@ -289,23 +359,24 @@ default='auto'
         changes = "lowers" if self.gain_ > 0 else "raises"
         return f"{start} {changes} {what} by {size} ({error}) {than}."
 
-    def _keep_results(self, rows: LabelledRows) -> None:
+    def _keep_results(self, labels: Array, counts: Array) -> Self:
         """Set the fitted attributes."""
         joint = self._joint
-        self.groups_ = rows.labels
-        self.n_rows_ = rows.counts
+        self.groups_ = labels
+        self.n_rows_ = counts
         self.gain_ = None if joint.gain is None else joint.gain.value
         self.gain_error_ = None if joint.gain is None else joint.gain.error
         self.candidates_ = dict(zip(NAMES, joint.common_weights.tolist(), strict=True))
         self.candidate_weights_ = joint.candidate_weights
         self.bounds_ = np.sqrt(joint.kappa * joint.vectors.noise)
         self._weights = None
+        return self
 
     def _scaled_cells(self, rows: LabelledRows, seed: int) -> CellRows:
         """Return the rows as the kernel sees them, by group and fold."""
         F = int(self.n_splits)
         cells = CellRows.from_rows(rows, dealt_to_folds(rows, F, seed), F)
-        self.scaling_: ColumnMoments | None = None
+        self.scaling_ = None
         if self.standardize:
             equal = cells.masses.min() == cells.masses.max()
             batch = SampleBatch(cells.X, 0, None if equal else cells.masses)
@@ -340,6 +411,10 @@ default='auto'
         return kernel
 
     def _check_parameters(self) -> None:
+        """Raise MuhatError for invalid parameters, before the first row is read."""
+        self._checked_kernel()
+        as_gram(self.gram)
+        checked_seed(self, self.random_state)
         whole_number(self, "n_splits", self.n_splits, 2)
         if not isinstance(self.standardize, bool | np.bool_):
             raise MuhatError(self, "standardize must be True or False", repr(self.standardize))

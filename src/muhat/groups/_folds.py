@@ -19,13 +19,17 @@ def dealt_to_folds(rows: LabelledRows, F: int, seed: int) -> Array:
     if rows.clusters is not None:
         turns = np.random.default_rng(seed).permutation(int(rows.clusters.max()) + 1)
         return turns[rows.clusters] % F
-    hashed = hashed_rows(rows.X, seed)
-    order = np.lexsort([hashed, rows.codes])
-    starts = np.cumsum(rows.counts) - rows.counts
+    return dealt_by_hash(hashed_rows(rows.X, seed), rows.codes, rows.counts, F)
+
+
+def dealt_by_hash(hashed: Array, codes: Array, counts: Array, F: int) -> Array:
+    """Return a fold for each row, given its hash, its group and the sizes of the groups."""
+    order = np.lexsort([hashed, codes])
+    starts = np.cumsum(counts) - counts
     # A group's first row goes to a fold of its own, so that groups of one row are in all folds.
     first_folds = np.add.reduceat(hashed[order], starts) % np.uint64(F)
-    codes = rows.codes[order]
-    turns = np.arange(len(codes)) - starts[codes] + first_folds[codes].astype(np.int64)
+    ordered = codes[order]
+    turns = np.arange(len(codes)) - starts[ordered] + first_folds[ordered].astype(np.int64)
     folds = np.empty(len(codes), np.int64)
     folds[order] = turns % F
     return folds

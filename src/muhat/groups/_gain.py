@@ -22,7 +22,7 @@ NORMAL_QUANTILE = 1.96
 WEIGHTS_SHARE = 1.5
 """How often the effect of choosing the weights counts in the error, from simulated groups."""
 
-FEWER_ROWS_SHARE = 0.5
+FEWER_ROWS_SHARE = 0.75
 """The share of the correction for rows left out that counts in the error: it is a formula's."""
 
 
@@ -143,7 +143,7 @@ def estimated_gain(
     T = int(is_tested.sum())
     if T < MIN_GROUPS_FOR_GAIN or not seen.measured.risks.sum() > 0:
         return None
-    n = vectors.n * is_tested
+    n = vectors.n * is_tested * moments.multiplicities
     all_rows = RiskShare(
         n * (2 * (1 - limited.own_weights) * vectors.noise - limited.squared_steps),
         n * vectors.noise,

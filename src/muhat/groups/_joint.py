@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,7 +100,7 @@ class JointMeans:
     def from_cells(cls, cells: Cells, kappa: float) -> JointMeans:
         """Estimate the means from sums over (group, fold)."""
         vectors = cells.vectors()
-        moments = LeftOutMoments.from_folds(cells.held_out_folds(), cells.mass.shape)
+        moments = LeftOutMoments.from_folds(cells.held_out_folds(), vectors, cells.mass.shape[1])
         by_group = moments.weights(vectors.n, vectors.n)
         limited = limited_means(vectors, by_group, kappa)
         gain = estimated_gain(limited, vectors, moments, by_group, kappa)
@@ -122,14 +123,27 @@ class JointMeans:
 
     def weights(self) -> Array:
         """Return W, the weights of the estimates on the plain means, of shape (T, T)."""
-        candidates = Candidates(self.vectors)
         W = np.empty((len(self.vectors), len(self.vectors)))
-        for rows in candidates.blocks():
-            by_group = self.candidate_weights[rows]
-            W[rows] = np.einsum("tm,mtu->tu", by_group, candidates.weights(rows))
-        W *= self.factors[:, None]
-        W[np.diag_indices_from(W)] += 1 - self.factors
+        for rows, some in self._weights_of_rows():
+            W[rows] = some
         return W
+
+    def noise_factors(self) -> Array:
+        """Return Σ_u W²_tu/n_u: the variance of one row, times this, is that of an estimate."""
+        found = np.empty(len(self.vectors))
+        for rows, some in self._weights_of_rows():
+            found[rows] = some**2 @ (1 / self.vectors.n)
+        return found
+
+    def _weights_of_rows(self) -> Iterator[tuple[Array, Array]]:
+        """Yield some groups at a time, and their rows of W."""
+        candidates = Candidates(self.vectors)
+        for rows in candidates.blocks(np.arange(len(self.vectors))):
+            by_group = self.candidate_weights[rows]
+            W = np.einsum("tm,mtu->tu", by_group, candidates.weights(rows))
+            W *= self.factors[rows, None]
+            W[np.arange(len(rows)), rows] += 1 - self.factors[rows]
+            yield rows, W
 
     def mean_of_new(self, vector: Array, n: float, own: float, by_group: Array) -> Array:
         """Return the estimate for a new group beside the fitted ones, whose estimates stay.
@@ -153,7 +167,7 @@ class JointMeans:
         Z[-1] = vector
         joined = GroupVectors(Z, np.append(fitted.n, n), np.append(fitted.own, own))
         nearest = np.abs(np.log(fitted.n / n)).argmin()
-        last = slice(len(fitted), len(fitted) + 1)
+        last = np.array([len(fitted)])
         means = Candidates(joined).at(last).means[:, 0]
         step = by_group[nearest] @ means - vector
         squared_length = np.atleast_1d(step @ step)
@@ -176,7 +190,7 @@ def limited_means(vectors: GroupVectors, by_group: Array, kappa: float) -> Limit
     candidates = Candidates(vectors)
     steps = np.empty_like(vectors.Z)
     own_weights = np.empty(len(vectors))
-    for rows in candidates.blocks():
+    for rows in candidates.blocks(np.arange(len(vectors))):
         found = candidates.at(rows)
         steps[rows] = np.einsum("tm,mtr->tr", by_group[rows], found.means)
         own_weights[rows] = np.einsum("tm,mt->t", by_group[rows], found.own_weights)

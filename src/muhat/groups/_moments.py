@@ -19,8 +19,17 @@ RIDGE = 0.02
 MIN_RIDGE = 1e-12
 """The same as a share of the inner products, where that risk is nothing but rounding."""
 
+MIN_GAIN = 0.02
+"""The gain up to which groups keep their plain means, as a share of these means' risk.
+
+A candidate that gains next to nothing in the RKHS is still biased, and bias shows in the values of
+the means and in their distances. A gain g is damped to about g − MIN_GAIN²/g."""
+
 MAX_GROUPS_DOUBLE = 1000
 """Groups up to which what chooses the weights is computed in float64; the estimates always are."""
+
+MAX_TESTED_GROUPS = 1000
+"""Groups that candidates are tested on at most: they have one set of weights for each size."""
 
 MAX_SIZES = 100
 """Sizes of groups for which weights are computed; of more, those that are alike share them."""
@@ -62,11 +71,15 @@ class LeftOutMoments:
     a : array of shape (F, T, M)
         ⟨W_m μ̂^(−f), μ̂^(f)⟩_t.
     counts : array of shape (F, T)
-        What each of these counts for: n_tf, zero where group t has no rows in or outside of fold f.
+        What each of these counts for: n_tf times the multiplicity of the group, zero where group t
+        has no rows in or outside of fold f.
     own_weights : array of shape (F, T, M)
         W_tt of the candidates without the fold.
     noise : array of shape (F, T)
         D_t without the fold.
+    multiplicities : array of shape (T,)
+        How many groups each stands for: one, unless some of many groups are tested; zero for those
+        that are not, whose moments are zero.
     """
 
     B: Array
@@ -74,12 +87,19 @@ class LeftOutMoments:
     own_weights: Array
     counts: Array
     noise: Array
+    multiplicities: Array
 
     @classmethod
-    def from_folds(cls, folds: Iterable[HeldOutFold], shape: tuple[int, int]) -> LeftOutMoments:
-        """Return the moments of T groups and F folds, every candidate rebuilt without each fold."""
-        T, F = shape
+    def from_folds(
+        cls, folds: Iterable[HeldOutFold], vectors: GroupVectors, F: int
+    ) -> LeftOutMoments:
+        """Return the moments of all groups and F folds, every candidate rebuilt without each fold.
+
+        Of more than `MAX_TESTED_GROUPS` groups some are tested.
+        """
+        T = len(vectors)
         M = len(NAMES)
+        multiplicities = tested_groups(vectors)
         B = np.zeros((F, T, M, M))
         a = np.zeros((F, T, M))
         own_weights = np.zeros((F, T, M))
@@ -89,16 +109,17 @@ class LeftOutMoments:
             f = fold.fold
             is_large = len(fold.present) > MAX_GROUPS_DOUBLE
             candidates = Candidates(fold.vectors, np.float32 if is_large else np.float64)
-            for rows in candidates.blocks():
+            tested = np.flatnonzero(multiplicities[fold.present] > 0)
+            for rows in candidates.blocks(tested):
                 found = candidates.at(rows)
                 means = found.means.transpose(1, 0, 2)
                 at = fold.present[rows]
                 own_weights[f, at] = found.own_weights.T
                 B[f, at] = means @ means.transpose(0, 2, 1)
                 a[f, at] = (means @ fold.tested[rows][:, :, None])[..., 0]
-            counts[f, fold.present] = fold.counts
+            counts[f, fold.present] = fold.counts * multiplicities[fold.present]
             noise[f, fold.present] = fold.vectors.noise
-        return cls(B, a, own_weights, counts, noise)
+        return cls(B, a, own_weights, counts, noise, multiplicities)
 
     def of_candidates(self, places: Sequence[int]) -> LeftOutMoments:
         """Return the moments of some candidates alone; the first must be the plain means."""
@@ -153,10 +174,32 @@ class LeftOutMoments:
         return B, a
 
 
+def tested_groups(vectors: GroupVectors) -> Array:
+    """Return how many groups each stands for when candidates are tested, of shape (T,).
+
+    Groups are chosen from each power of two of their sizes, of rare sizes all: the few large groups
+    among many small ones have weights of their own.
+    """
+    if len(vectors) <= MAX_TESTED_GROUPS:
+        return np.ones(len(vectors))
+    strata = np.round(np.log2(vectors.n)).astype(np.int64)
+    sizes, counts = np.unique(strata, return_counts=True)
+    found = np.zeros(len(vectors))
+    left = MAX_TESTED_GROUPS
+    order = np.argsort(counts, kind="stable")
+    for done, place in enumerate(order):
+        quota = max(1, left // (len(order) - done))
+        chosen = vectors.evenly_chosen(np.flatnonzero(strata == sizes[place]), quota)
+        found[chosen] = counts[place] / len(chosen)
+        left -= len(chosen)
+    return found
+
+
 def best_weights(B: Array, a: Array, centre: Array) -> Array:
     """Return w ≥ 0 that minimises wᵀBw − 2aᵀw + .02 R ‖w − centre‖², R = B_00 − a_0.
 
-    Then w is scaled to sum one, so that the estimates have mass one; it is nearly one before.
+    Then w is scaled to sum one, so that the estimates have mass one; it is nearly one before. Of
+    the step from the plain means, 1 − MIN_GAIN R/g is taken, g its gain; none if g is below that.
 
     Where nothing was left out, as with groups of one row each, these are the plain means' weights.
     """
@@ -168,7 +211,14 @@ def best_weights(B: Array, a: Array, centre: Array) -> Array:
     L = np.linalg.cholesky(B + ridge * np.eye(len(a)))
     aim = solve_triangular(L, a + ridge * centre, lower=True)
     w = nnls(L.T, aim)[0]
-    return w / w.sum() if w.any() else plain
+    if not w.any():
+        return plain
+    step = w / w.sum() - plain
+    gain = 2 * step @ (a - B[PLAIN]) - step @ B @ step
+    least = max(MIN_GAIN * risk, 0.0)
+    if not gain > least:
+        return plain
+    return plain + (1 - least / gain) * step
 
 
 def alike(sizes: Array) -> tuple[Array, Array]:

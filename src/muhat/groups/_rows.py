@@ -85,7 +85,7 @@ def labelled_rows(
         sample_weight = _joined(sample_weight)
         clusters = _joined(clusters)
     else:
-        X, labels = _split_labels(who, as_frame(X), groups)
+        X, labels = split_labels(who, as_frame(X), groups)
         rows = checked_sample(estimator, X, reset=True)
     check_range(who, rows)
     names, codes = _distinct(who, labels, len(rows))
@@ -93,8 +93,8 @@ def labelled_rows(
     if clusters is not None:
         found = replace(found, clusters=_distinct(who, clusters, len(rows), "clusters")[1])
     if sample_weight is not None:
-        found = _weighted(found, checked_weights(who, sample_weight, len(rows)))
-    _check_groups(who, found)
+        found = weighted(found, checked_weights(who, sample_weight, len(rows)))
+    check_groups(who, found)
     return found
 
 
@@ -120,12 +120,12 @@ def new_groups(estimator: Any, X: Any, groups: Any) -> LabelledRows:
         X = list(X.values())
     if is_list_of_samples(X, groups):
         samples = checked_samples(estimator, X, reset=False)
-        names = np.arange(len(samples)) if groups is None else _as_labels(groups)
+        names = np.arange(len(samples)) if groups is None else as_labels(groups)
         codes = np.repeat(np.arange(len(samples)), [len(each) for each in samples])
         rows = np.concatenate(samples)
         return LabelledRows(rows, names, codes, np.ones(len(rows)))
     who = type(estimator).__name__
-    X, labels = _split_labels(who, as_frame(X), groups)
+    X, labels = split_labels(who, as_frame(X), groups)
     rows = checked_sample(estimator, X, reset=False)
     names, codes = _distinct(who, labels, len(rows))
     return LabelledRows(rows, names, codes, np.ones(len(rows)))
@@ -153,7 +153,7 @@ def checked_samples(estimator: Any, samples: Any, reset: bool) -> list[Array]:
 def _from_samples(estimator: Any, samples: Sequence[Any], groups: Any) -> tuple[Array, Array]:
     """Return the rows of a list of samples one below the other, and a label for each row."""
     who = type(estimator).__name__
-    labels = np.arange(len(samples)) if groups is None else _as_labels(groups)
+    labels = np.arange(len(samples)) if groups is None else as_labels(groups)
     if len(labels) != len(samples):
         needed = f"groups must have one label for each of {len(samples)} samples"
         raise MuhatError(who, needed, f"{len(labels)} labels")
@@ -166,13 +166,13 @@ def _from_samples(estimator: Any, samples: Sequence[Any], groups: Any) -> tuple[
     return np.concatenate(checked), np.repeat(labels, lengths)
 
 
-def _split_labels(who: str, X: Any, groups: Any) -> tuple[Any, Array]:
+def split_labels(who: str, X: Any, groups: Any) -> tuple[Any, Array]:
     """Return rows without their labels, and a label for each; ``groups`` may name a column of X."""
     if groups is None:
         advice = "call fit(X, groups), or fit a list with one sample for each group"
         raise MuhatError(who, "a label for each row is needed", "groups=None", advice)
     if not isinstance(groups, str):
-        return X, _as_labels(groups)
+        return X, as_labels(groups)
     names = [str(name) for name in getattr(X, "columns", ())]
     if groups not in names:
         needed = f"groups={groups!r} must name a column of a data frame"
@@ -185,7 +185,7 @@ def _split_labels(who: str, X: Any, groups: Any) -> tuple[Any, Array]:
     return X[[names[place] for place in others]], labels
 
 
-def _as_labels(values: Any) -> Array:
+def as_labels(values: Any) -> Array:
     """Return labels as an array of one dimension; tuples stay tuples."""
     labels = as_array(as_frame(values))
     if labels.ndim == 1:
@@ -200,14 +200,22 @@ def _as_labels(values: Any) -> Array:
 
 def _distinct(who: str, labels: Any, n: int, name: str = "groups") -> tuple[Array, Array]:
     """Return the labels that occur, sorted where they can be, and the place of each row's label."""
-    labels = _as_labels(labels)
-    if len(labels) != n:
+    return distinct_labels(check_labels(who, labels, n, name))
+
+
+def check_labels(who: str, labels: Any, n: int | None, name: str = "groups") -> Array:
+    """Return labels as an array; raise MuhatError unless there is one for each of n rows.
+
+    None for n if their number is not known.
+    """
+    labels = as_labels(labels)
+    if n is not None and len(labels) != n:
         raise MuhatError(who, f"{name} must have one label for each of {n} rows", len(labels))
     missing = np.flatnonzero(is_missing(labels))
     if missing.size:
         got = f"{missing.size} missing (first: {name}[{missing[0]}])"
         raise MuhatError(who, f"{name} must have a label for every row", got, "drop these rows")
-    return distinct_labels(labels)
+    return labels
 
 
 def is_missing(labels: Array) -> Array:
@@ -235,7 +243,7 @@ def _joined(values: Any) -> Any:
     return values
 
 
-def _weighted(rows: LabelledRows, weights: Array) -> LabelledRows:
+def weighted(rows: LabelledRows, weights: Array) -> LabelledRows:
     """Return rows with weights: repeated where these are counts; without those of weight zero."""
     are_counts = np.array_equal(weights, np.floor(weights))
     if are_counts and weights.sum() <= max(MAX_COUNTS, len(weights)):
@@ -243,10 +251,15 @@ def _weighted(rows: LabelledRows, weights: Array) -> LabelledRows:
     return replace(rows, masses=weights / weights.max()).taken(np.flatnonzero(weights > 0))
 
 
-def _check_groups(who: str, rows: LabelledRows) -> None:
+def check_groups(who: str, rows: LabelledRows) -> None:
     """Raise MuhatError unless there are two groups, each with a row."""
-    _check_enough_groups(who, len(rows.labels))
-    empty = rows.labels[rows.counts == 0]
+    check_sizes(who, rows.labels, rows.counts)
+
+
+def check_sizes(who: str, labels: Array, counts: Array) -> None:
+    """Raise MuhatError unless there are two groups, and rows of each."""
+    _check_enough_groups(who, len(labels))
+    empty = labels[counts == 0]
     if len(empty):
         needed = "every group must have a row of positive weight"
         raise MuhatError(who, needed, f"none in {empty[0]!s}", "drop this group")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -56,11 +57,11 @@ class MeanSpace(ABC):
         """Return the inner products of k(x, ·) of some rows, as this space has them."""
 
     @abstractmethod
-    def embedding(self, joint: JointMeans, t: int, weights: Array) -> Element:
-        """Return the estimated mean of group t, given its weights on the plain means."""
+    def embedding(self, joint: JointMeans, t: int, weights: Callable[[], Array]) -> Element:
+        """Return the estimated mean of group t; weights on the plain means are there if needed."""
 
     @abstractmethod
-    def values(self, X: Array, joint: JointMeans, weights: Array) -> Array:
+    def values(self, X: Array, joint: JointMeans, weights: Callable[[], Array]) -> Array:
         """Return the values of all estimated means at the rows of X, of shape (m, T)."""
 
     @abstractmethod
@@ -106,11 +107,11 @@ class PointSpace(MeanSpace):
     def gram(self, X: Array) -> Array:
         return self.kernel(X)
 
-    def embedding(self, joint: JointMeans, t: int, weights: Array) -> Embedding:
-        return Embedding(self.kernel, self.points, weights[self.groups] * self.shares)
+    def embedding(self, joint: JointMeans, t: int, weights: Callable[[], Array]) -> Embedding:
+        return Embedding(self.kernel, self.points, weights()[t][self.groups] * self.shares)
 
-    def values(self, X: Array, joint: JointMeans, weights: Array) -> Array:
-        return self._plain_values(X) @ weights.T
+    def values(self, X: Array, joint: JointMeans, weights: Callable[[], Array]) -> Array:
+        return self._plain_values(X) @ weights().T
 
     def new_group(self, X: Array, vectors: GroupVectors) -> NewGroup:
         products = self._plain_values(X).mean(axis=0)
@@ -155,10 +156,10 @@ class FeatureSpace(MeanSpace):
         Z = self._features(X)
         return Z @ Z.T
 
-    def embedding(self, joint: JointMeans, t: int, weights: Array) -> Element:
+    def embedding(self, joint: JointMeans, t: int, weights: Callable[[], Array]) -> Element:
         return self.features.embedding(joint.means[t].astype(self.features.precision))
 
-    def values(self, X: Array, joint: JointMeans, weights: Array) -> Array:
+    def values(self, X: Array, joint: JointMeans, weights: Callable[[], Array]) -> Array:
         values = np.empty((len(X), len(joint.means)))
         for some in slices(0, len(X), max(1, CHUNK_ENTRIES // self.features.size)):
             values[some] = self._features(X[some]) @ joint.means.T

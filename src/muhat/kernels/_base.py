@@ -77,19 +77,29 @@ class Kernel(BaseEstimator):
             needed = f"a vector or a matrix of {len(other)} rows of real numbers is needed"
             got = f"shape {V.shape} and type {V.dtype}"
             raise MuhatError(f"{type(self).__name__}.product", needed, got)
-        columns = V[:, None] if V.ndim == 1 else V
-        return self._product(X, columns, None if Y is None else other).reshape(len(X), *V.shape[1:])
+        if Y is not None:
+            Y = other
+        return self._product(X, V.reshape(len(V), -1), Y).reshape(len(X), *V.shape[1:])
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
         """Return k(X, Y) V from blocks; with ``Y=None`` each is used for both halves."""
-        other = X if Y is None else Y
-        total = np.zeros((len(X), V.shape[1]), np.result_type(self(X[:1], other[:1]), V))
+        if Y is None:
+            return self._symmetric_product(X, V)
+        total = np.zeros((len(X), V.shape[1]), np.result_type(self(X[:1], Y[:1]), V))
         for i in slices(0, len(X), BLOCK):
-            for j in slices(i.start if Y is None else 0, len(V), BLOCK):
-                values = self(X[i], None if Y is None and i == j else other[j])
+            for j in slices(0, len(V), BLOCK):
+                total[i] += self(X[i], Y[j]) @ V[j]
+        return total
+
+    def _symmetric_product(self, X: Array, V: Array) -> Array:
+        """Return k(X, X) V; each block above the diagonal is used for the one below."""
+        total = np.zeros((len(X), V.shape[1]), np.result_type(self(X[:1], X[:1]), V))
+        for i in slices(0, len(X), BLOCK):
+            total[i] += self(X[i]) @ V[i]
+            for j in slices(i.stop, len(V), BLOCK):
+                values = self(X[i], X[j])
                 total[i] += values @ V[j]
-                if Y is None and i != j:
-                    total[j] += values.T @ V[i]
+                total[j] += values.T @ V[i]
         return total
 
     def resolve(self, X: Array) -> Kernel:
@@ -117,12 +127,16 @@ class Kernel(BaseEstimator):
         return None
 
     def __add__(self, other: Kernel) -> Sum:
-        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+        if isinstance(other, Kernel):
+            return Sum(self, other)
+        return NotImplemented
 
     def __mul__(self, other: Kernel | float) -> Product | Scaled:
         if isinstance(other, Kernel):
             return Product(self, other)
-        return Scaled(self, other) if isinstance(other, Real) else NotImplemented
+        if isinstance(other, Real):
+            return Scaled(self, other)
+        return NotImplemented
 
     __rmul__ = __mul__
 

@@ -63,7 +63,10 @@ class SumOfGaussians:
         if self._is_one_and_well_conditioned(P) and self._is_one_and_well_conditioned(Q):
             return self.factors[0] * self._between_by_cholesky(P, Q)
         gaps = P.means[:, None] - Q.means
-        variances, axes = P.pair_eigenpairs if P is Q else _pairs(P, Q)
+        if P is Q:
+            variances, axes = P.pair_eigenpairs
+        else:
+            variances, axes = _pairs(P, Q)
         return self._expected(gaps[..., None, :], variances, axes)[..., 0]
 
     def _is_one_and_well_conditioned(self, P: Components) -> bool:

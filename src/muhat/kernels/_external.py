@@ -49,7 +49,9 @@ class ExternalKernel(Kernel):
         if values.shape != shape or values.dtype.kind not in "fiub":
             got = f"shape {values.shape} and type {values.dtype}"
             raise MuhatError(type(self).__name__, needed, got, self.advice)
-        dtype = X.dtype if X.dtype.kind == "f" else np.float64
+        dtype = np.dtype(np.float64)
+        if X.dtype.kind == "f":
+            dtype = X.dtype
         return np.array(values, dtype)  # a copy: the Gram operator scales it
 
 
@@ -61,9 +63,9 @@ class SklearnKernel(ExternalKernel):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         X, other = as_two_samples(X, Y)
-        return self._called(
-            self.kernel, X, None if Y is None else other, shape=(len(X), len(other))
-        )
+        if Y is not None:
+            Y = other
+        return self._called(self.kernel, X, Y, shape=(len(X), len(other)))
 
     def diagonal(self, X: Array) -> Array:
         X = as_points(X)
@@ -121,8 +123,10 @@ class Precomputed(ExternalKernel):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix at the row numbers X and Y (one column each)."""
-        rows = self._rows(X)
-        return self._known[np.ix_(rows, rows if Y is None else self._rows(Y))]
+        rows = columns = self._rows(X)
+        if Y is not None:
+            columns = self._rows(Y)
+        return self._known[np.ix_(rows, columns)]
 
     def diagonal(self, X: Array) -> Array:
         rows = self._rows(X)
@@ -143,7 +147,9 @@ class Precomputed(ExternalKernel):
         return isinstance(other, Precomputed) and np.array_equal(self._known, other._known)
 
     def __repr__(self) -> str:
-        size = "" if self.matrix is None else " × ".join(map(str, self.matrix.shape)) + " matrix"
+        size = ""
+        if self.matrix is not None:
+            size = " × ".join(map(str, self.matrix.shape)) + " matrix"
         return f"Precomputed({size})"
 
     @property

@@ -30,7 +30,9 @@ class Linear(Kernel):
         return X @ Y.T
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
-        return X @ ((X if Y is None else Y).T @ V)
+        if Y is None:
+            Y = X
+        return X @ (Y.T @ V)
 
     def diagonal(self, X: Array) -> Array:
         X = as_points(X)

@@ -10,6 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array, rounding
 from muhat._caches import UnsavedCaches
+from muhat._text import count
 from muhat._validation import (
     as_two_samples,
     check_semidefinite,
@@ -118,8 +119,7 @@ class Mixture(UnsavedCaches):
 
     def __repr__(self) -> str:
         components, dimension = self.means.shape
-        plural = "s" if components > 1 else ""
-        return f"Mixture({components} component{plural} in {dimension} dimensions)"
+        return f"Mixture({count(components, 'component')} in {dimension} dimensions)"
 
     def sample(self, n: int, random_state: int | np.random.Generator) -> Array:
         """Return n points drawn from P, of shape (n, d)."""
@@ -200,13 +200,19 @@ def _numbers(name: str, values: Any, shape: tuple[int | str, ...], advice: str =
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise MuhatError("Mixture", f"{name} must be an array of numbers", repr(values)) from error
-    fits = array.ndim == len(shape) and all(
-        size > 0 if isinstance(wanted, str) else size == wanted
-        for size, wanted in zip(array.shape, shape, strict=True)
-    )
-    if not fits:
+    if not _has_shape(array, shape):
         needed = f"{name} must have the shape {shape}".replace("'", "")
         raise MuhatError("Mixture", needed, f"shape {array.shape}", advice)
     if not np.isfinite(array).all():
         raise MuhatError("Mixture", f"{name} must be finite", "NaN or infinite values")
     return array
+
+
+def _has_shape(array: Array, shape: tuple[int | str, ...]) -> bool:
+    """Whether an array has a shape in which a letter is any size but zero."""
+    if array.ndim != len(shape):
+        return False
+    for size, wanted in zip(array.shape, shape, strict=True):
+        if size == 0 or (size != wanted and not isinstance(wanted, str)):
+            return False
+    return True

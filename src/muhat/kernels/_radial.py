@@ -144,8 +144,11 @@ class Gaussian(ScaleMixture):
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
         rows = tiles.from_the_centre(X)
-        columns = rows if Y is None else tiles.from_the_centre(Y)
-        values = super()._product(X[rows], V[columns], None if Y is None else Y[columns])
+        columns = rows
+        if Y is not None:
+            columns = tiles.from_the_centre(Y)
+            Y = Y[columns]
+        values = super()._product(X[rows], V[columns], Y)
         product = np.empty_like(values)
         product[rows] = values
         return product
@@ -206,8 +209,9 @@ class Matern(ScaleMixture):
 
     @property
     def _order(self) -> float:
-        endless = isinstance(self.nu, float) and self.nu == np.inf
-        return np.inf if endless else positive(self, "nu", self.nu, ", or infinity")
+        if isinstance(self.nu, float) and self.nu == np.inf:
+            return np.inf
+        return positive(self, "nu", self.nu, ", or infinity")
 
     def _profile(self, exponent: Array) -> Array:
         nu = self._order
@@ -332,7 +336,9 @@ def _median_length(distances: Array, metric: Metric) -> float:
     if not distances.size:
         return 0.0
     median = float(np.median(distances))
-    return median**0.5 if metric == "euclidean" else median
+    if metric == "euclidean":
+        return median**0.5
+    return median
 
 
 def distances_of_pairs(X: Array, metric: Metric) -> tuple[Array, float]:
@@ -351,7 +357,7 @@ def distances_of_pairs(X: Array, metric: Metric) -> tuple[Array, float]:
     moved /= unit
     if len(X) > MAX_ROWS_ALL_PAIRS:
         return _distances_of_some_pairs(moved, metric), unit
-    return pdist(moved, "sqeuclidean" if metric == "euclidean" else metric), unit
+    return pdist(moved, {"euclidean": "sqeuclidean"}.get(metric, metric)), unit
 
 
 def _distances_of_some_pairs(X: Array, metric: Metric) -> Array:

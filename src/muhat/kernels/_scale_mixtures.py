@@ -58,7 +58,9 @@ def _gamma_nodes(a: float) -> tuple[Array, Array]:
         return a * (np.exp(u) - u - 1) - TAIL_CUTOFF
 
     least = -TAIL_CUTOFF / a - 2
-    low = brentq(excess, least, 0.0) if least > -MAX_LOG_G else -MAX_LOG_G
+    low = -MAX_LOG_G
+    if least > low:
+        low = brentq(excess, least, 0.0)
     high = brentq(excess, 0.0, np.log(TAIL_CUTOFF / a + 2) + 2)
     step = NODE_SPACING / np.sqrt(1 + a)
     u = np.arange(low, high + step, step)

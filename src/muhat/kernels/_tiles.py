@@ -5,7 +5,7 @@ A tile stays in cache, and is used for both halves of a symmetric matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import exp
@@ -65,14 +65,23 @@ class Pairs:
         shape = (i.stop - i.start, j.stop - j.start)
         return self.tile(i, j, *buffers[:, : shape[0] * shape[1]].reshape(2, *shape))
 
+    def _columns(self, i: slice, side: int) -> Iterator[slice]:
+        """Yield the columns of the tiles of some rows; of a symmetric matrix, the upper half."""
+        first = 0
+        if self.symmetric:
+            first = i.start
+        return slices(first, len(self.V), side)
+
     def matrix(self) -> Array:
         """Return all values; symmetric ones are computed once and mirrored."""
         matrix = np.empty((len(self.U), len(self.V)), self.U.dtype)
-        side = MIRRORED_TILE_SIDE if self.symmetric else TILE_SIDE
+        side = TILE_SIDE
+        if self.symmetric:
+            side = MIRRORED_TILE_SIDE
 
         def fill_strip(i: slice) -> None:
             buffers = np.empty((2, side * side), matrix.dtype)
-            for j in slices(i.start if self.symmetric else 0, len(self.V), side):
+            for j in self._columns(i, side):
                 values, factor = self.at(i, j, buffers)
                 if factor != 1:
                     values *= factor
@@ -97,7 +106,9 @@ class Pairs:
         vectors = vectors.astype(self.U.dtype, copy=False)
         strips = list(slices(0, len(self.U), TILE_SIDE))
         fitting = MAX_BYTES_OF_SUMS // max(len(self.U) * vectors.shape[1] * vectors.itemsize, 1)
-        count = max(1, min(SUMS_PER_CORE * available_cores(), fitting)) if self.symmetric else 1
+        count = 1
+        if self.symmetric:
+            count = max(1, min(SUMS_PER_CORE * available_cores(), fitting))
         sums = np.zeros((count, len(self.U), vectors.shape[1]), vectors.dtype)
         finished = [Event() for _ in strips]
 
@@ -108,7 +119,7 @@ class Pairs:
             try:
                 upper = np.zeros_like(sums[0, i])
                 buffers = np.empty((2, TILE_SIDE * TILE_SIDE), vectors.dtype)
-                for j in slices(i.start if self.symmetric else 0, len(self.V), TILE_SIDE):
+                for j in self._columns(i, TILE_SIDE):
                     values, factor = self.at(i, j, buffers)
                     if self.symmetric and i == j:
                         np.fill_diagonal(values, 1 / factor)
@@ -140,7 +151,9 @@ def radial(
     # left @ right is ⟨u_i, v_j⟩ − ‖u_i‖²/2 − ‖v_j‖²/2
     left = np.column_stack([U, of_U, np.ones_like(of_U)])
     right = np.vstack([V.T, np.ones_like(of_V), of_V])
-    near = exponentials(U.dtype.name) if is_exp else ()
+    near: tuple[Exponential, ...] = ()
+    if is_exp:
+        near = exponentials(U.dtype.name)
 
     def tile(i: slice, j: slice, out: Array, spare: Array) -> tuple[Array, float]:
         # −(max‖u‖ + max‖v‖)²/2
@@ -193,7 +206,9 @@ def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
     X, Y = as_two_samples(X, Y)
     centre = _centre(Y)
     U = (X - centre) / sigma
-    return U, U if Y is X else ((Y - centre) / sigma).astype(U.dtype, copy=False)
+    if Y is X:
+        return U, U
+    return U, ((Y - centre) / sigma).astype(U.dtype, copy=False)
 
 
 def _by_feature(

@@ -1,4 +1,4 @@
-"""The number of components, or λ, chosen by leave-one-out, with the curves it was chosen from."""
+"""The number of components, or λ, chosen by left-out rows, with the curves it was chosen from."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from muhat._arrays import Array
 from muhat.filters import Filter, TruncatedSVD
 from muhat.filters._base import GRID_SIZE, Iteration
 from muhat.pca._left_out import LeftOutRows
+from muhat.pca._noise import ProbedRows
 
 MAX_COMPONENTS_TRIED = 100
-"""Most components that leave-one-out chooses from."""
+"""Most components that ``'loo'`` chooses from."""
+
+LEAST_COMPONENTS_SHOWN = 20
+"""Numbers of components that a path has beyond the given one, at least, where there are so many."""
 
 LAMBDA_RANGE = (1e-6, 10.0)
 """The least and the largest λ that are tried, as shares of the largest eigenvalue."""
@@ -39,12 +43,12 @@ class ComponentPath:
         and its standard error. It never grows with more components.
     gains, gain_errors : arrays of shape (candidates,)
         How much nearer the filtered covariance is to that of left-out rows than zero is, in the
-        squared Hilbert–Schmidt norm, and the standard error of that. The choice has the largest;
-        of numbers of components, it is the least within one standard error of that.
+        squared Hilbert–Schmidt norm, and the standard error of that. λ has the largest; the number
+        of components of a precomputed kernel is the least within one standard error of that.
     row_errors : array of shape (rows,)
         The reconstruction error of each left-out row at the candidate that was taken.
     is_chosen : bool
-        Whether leave-one-out chose the candidate; else it was given.
+        Whether left-out rows chose the candidate; else it was given.
     """
 
     filter: Filter
@@ -69,7 +73,12 @@ class ComponentPath:
 
     @classmethod
     def from_rows(
-        cls, rows: LeftOutRows, filter: Filter, grid: Array, given: Any = None
+        cls,
+        rows: LeftOutRows,
+        filter: Filter,
+        grid: Array,
+        given: Any = None,
+        is_chosen: bool = False,
     ) -> ComponentPath:
         """Leave out each row; take the given candidate, or the one with the largest gain."""
         if isinstance(filter, TruncatedSVD):
@@ -93,15 +102,17 @@ class ComponentPath:
             gains=gains,
             gain_errors=_standard_errors(scores.gains, weights),
             row_errors=scores.errors[:, index],
-            is_chosen=given is None,
+            is_chosen=is_chosen or given is None,
         )
 
 
 def default_grid(filter: Filter, gamma: Array, given: Any = None) -> Array:
     """Return the candidates of a filter, ascending, with the given one among them."""
     if isinstance(filter, TruncatedSVD):
-        most = min(len(gamma), MAX_COMPONENTS_TRIED if given is None else max(int(given), 1))
-        return np.arange(most + 1)
+        most = MAX_COMPONENTS_TRIED
+        if given is not None:
+            most = max(2 * int(given), LEAST_COMPONENTS_SHOWN)
+        return np.arange(min(len(gamma), most) + 1)
     largest = float(gamma[0]) or 1.0
     least, most_lambda = (share * largest for share in LAMBDA_RANGE)
     if isinstance(filter, Iteration):
@@ -111,6 +122,60 @@ def default_grid(filter: Filter, gamma: Array, given: Any = None) -> Array:
     if given is None:
         return grid
     return np.unique(np.append(grid, given))
+
+
+@dataclass(frozen=True, eq=False)
+class ComponentChoice:
+    """How well each number of components separates signal from noise, and the number to take.
+
+    Attributes
+    ----------
+    grid : array of shape (candidates,)
+        Numbers of components, from 0 on.
+    scores, standard_errors : arrays of shape (candidates,)
+        ‖x − x̂‖²/d over (1 − D/d)², x̂ being a left-out row as the components see it, and its
+        standard error: generalised cross-validation over columns. Small is good.
+    degrees_of_freedom : array of shape (candidates,)
+        D, the mean divergence of x̂: in how many of the d columns x̂ follows the noise of x.
+    noise_variances : array of shape (candidates,)
+        ‖x − x̂‖²/(d − D), an estimate of the variance of the noise in one column.
+    best : int
+        The number with the least score; 0 if the mean alone is best.
+    n_components : int
+        The least number, from 1 on, whose score is within one standard error of the best.
+    """
+
+    grid: Array
+    scores: Array
+    standard_errors: Array
+    degrees_of_freedom: Array
+    noise_variances: Array
+    best: int
+    n_components: int
+
+    @classmethod
+    def from_rows(cls, rows: ProbedRows) -> ComponentChoice:
+        """Leave out rows in folds, and score every number of components up to 100."""
+        most = min(len(rows.gamma), MAX_COMPONENTS_TRIED)
+        found = rows.component_scores(most)
+        best = int(np.argmin(found.means))
+        fewest = 1
+        if np.isfinite(found.means[best]):
+            fewest = _fewest_components(-found.rows, rows.weights, best)
+        return cls(
+            grid=np.arange(most + 1),
+            scores=found.means,
+            standard_errors=_standard_errors(found.rows, rows.weights),
+            degrees_of_freedom=found.freedom,
+            noise_variances=found.variances,
+            best=best,
+            n_components=fewest,
+        )
+
+    @property
+    def noise_sd(self) -> float:
+        """The standard deviation of the noise in one column, with the number taken."""
+        return float(np.sqrt(self.noise_variances[min(self.n_components, len(self.grid) - 1)]))
 
 
 def _fewest_components(gains: Array, weights: Array, best: int) -> int:

@@ -17,7 +17,6 @@ from muhat._messages import sample_size
 from muhat._parts import HasKernel, Parts, as_gram, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
 from muhat._validation import as_frame, checked_sample, checked_weights, is_dask
-from muhat.conditional import ConditionalMean
 from muhat.data import DaskSource, StreamSource, checked_batch, is_empty
 from muhat.errors import MuhatError
 from muhat.filters import Filter, TruncatedSVD
@@ -25,7 +24,7 @@ from muhat.gram._plan import check_batches, plan_one_pass
 from muhat.gram._problem import kappa2_of
 from muhat.kernels import Kernel, Precomputed
 from muhat.pca._center import Center
-from muhat.pca._choice import ComponentPath, default_grid
+from muhat.pca._choice import ComponentChoice, ComponentPath, default_grid
 from muhat.pca._decomposition import (
     Decomposition,
     Directions,
@@ -44,6 +43,8 @@ from muhat.pca._fitting import (
     some_of,
 )
 from muhat.pca._left_out import LeftOutRows
+from muhat.pca._noise import MAX_ROWS_USED, ProbedRows
+from muhat.pca._preimage import PreImage, denoising_lambda
 from muhat.selection import LeaveOneOut, ParameterRule
 
 LEAST_ROWS_LEFT_OUT = 2
@@ -74,8 +75,9 @@ class KernelPCA(
     ----------
     n_components : int, 'loo' or None, default=None
         How many scores there are. None is all with a variance above rounding. ``'loo'`` takes the
-        number whose covariance is nearest to that of left-out rows (docs/pca.md), from 1 to 100.
-        For another filter than truncated SVD it limits the scores only, and ``'loo'`` is None.
+        fewest, from 1 to 100, that separate signal from noise in left-out rows
+        (``choose_components``). For another filter than truncated SVD it limits the scores only,
+        and ``'loo'`` is None.
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel, as for ``KernelMean``; ``'precomputed'`` takes Gram matrices for X.
     filter : str or Filter, default='tsvd'
@@ -145,7 +147,9 @@ class KernelPCA(
     _directions: Directions
     _kept: KeptRows
     _path: ComponentPath | None
-    _inverse: ConditionalMean | None
+    _choice: ComponentChoice | None
+    _inverse: PreImage | None
+    _denoiser: PreImage | None
     _stream: Stream | None
 
     def __init__(
@@ -293,7 +297,8 @@ class KernelPCA(
         """Return rows that belong to scores: the conditional mean of x given the scores.
 
         It is learnt by ``ConditionalMean`` from at most 2000 rows of the sample when it is first
-        needed, its λ chosen by leave-one-out.
+        needed, its λ chosen by leave-one-out: to come near to x with its noise, as far as the
+        scores have it. ``denoise`` leaves out more.
 
         Parameters
         ----------
@@ -306,29 +311,50 @@ class KernelPCA(
             The rows.
         """
         check_is_fitted(self, "eigenvalues_")
-        if isinstance(self.kernel_, Precomputed):
-            needed = "pre-images need rows of numbers"
-            raise MuhatError("KernelPCA.inverse_transform", needed, "a precomputed kernel")
+        self._check_numbers("KernelPCA.inverse_transform", "pre-images need rows of numbers")
         values = np.asarray(scores)
         if values.ndim != 2 or values.shape[1] != self.n_components_:
             needed = f"scores of {self.n_components_} components are needed, points in rows"
             raise MuhatError("KernelPCA.inverse_transform", needed, f"shape {values.shape}")
         if self._inverse is None:
-            self._inverse = self._fit_inverse()
-        return self._inverse.predict(values).reshape(len(values), -1).astype(self._kept.X.dtype)
+            kept = some_of(self._kept, MAX_ROWS_KEPT)
+            self._inverse = PreImage.learn(self._scores(kept.X), kept.X, kept.masses)
+        return self._inverse(values).astype(self._kept.X.dtype)
 
     def denoise(self, X: Any) -> Array:
-        """Return rows of shape (m, d) as the components see them: transformed and back."""
+        """Return rows without noise that is independent between columns and of one variance.
+
+        They are the conditional mean of x given the scores, as of ``inverse_transform``, but with
+        the λ that leaves the least of such noise in rows that are left out. Where all is noise,
+        this is the mean of the rows. Give columns a comparable scale.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+            The rows.
+
+        Returns
+        -------
+        X : array of shape (m, d)
+            The rows as the components see them.
+        """
         check_is_fitted(self, "eigenvalues_")
+        self._check_numbers("KernelPCA.denoise", "denoising needs rows of numbers")
+        X = checked_sample(self, X, reset=False)
+        if self._denoiser is None:
+            rows = self._probed_rows(MAX_ROWS_USED)
+            some = self._scores(rows.X)
+            lam = denoising_lambda(rows, self.shrinkage_, some)
+            kept = some_of(self._kept, MAX_ROWS_KEPT)
+            self._denoiser = PreImage.learn(self._scores(kept.X), kept.X, kept.masses, lam)
         # Not by ``transform``, whose output ``set_output`` may have made a data frame.
-        return self.inverse_transform(self._scores(checked_sample(self, X, reset=False)))
+        return self._denoiser(self._scores(X)).astype(X.dtype)
 
     def reconstruction_error(self, X: Any) -> Array:
         """Return ‖(1 − s_λ(Ĉ))(φ(x) − μ)‖² of rows, of shape (m,): large for unusual rows."""
         check_is_fitted(self, "eigenvalues_")
-        if isinstance(self.kernel_, Precomputed):
-            needed = "k(x, x) of new rows must be known"
-            raise MuhatError("KernelPCA.reconstruction_error", needed, "a precomputed kernel")
+        needed = "k(x, x) of new rows must be known"
+        self._check_numbers("KernelPCA.reconstruction_error", needed)
         projection = self._directions.project(checked_sample(self, X, reset=False))
         kept = (1 - (1 - self._all_shrinkage) ** 2) * projection.scores**2
         return np.maximum(projection.squared_norms - kept.sum(axis=1), 0)
@@ -366,8 +392,32 @@ class KernelPCA(
             rows = self._rows_to_leave_out(found, self._kept, self.filter_)
             grid = default_grid(self.filter_, found.gamma, self.parameter_)
             given = min(self.parameter_, grid[-1])
-            self._path = ComponentPath.from_rows(rows, self.filter_, grid, given)
+            is_chosen = self._choice is not None and self.n_components == "loo"
+            self._path = ComponentPath.from_rows(rows, self.filter_, grid, given, is_chosen)
         return self._path
+
+    def choose_components(self) -> ComponentChoice:
+        """Return how well each number of components separates signal from noise.
+
+        Noise is what is independent between columns and has one variance: give columns a
+        comparable scale. It is measured in rows that are left out in five folds, centre and
+        components included; of at most 2000 rows. ``n_components='loo'`` takes the number.
+        """
+        check_is_fitted(self, "eigenvalues_")
+        self._check_numbers("KernelPCA.choose_components", "rows of numbers are needed")
+        if self._choice is None:
+            self._choice = ComponentChoice.from_rows(self._probed_rows(MAX_ROWS_KEPT))
+        return self._choice
+
+    def _check_numbers(self, who: str, needed: str) -> None:
+        if isinstance(self.kernel_, Precomputed):
+            raise MuhatError(who, needed, "a precomputed kernel")
+
+    def _probed_rows(self, most: int) -> ProbedRows:
+        """Return some rows with their components and how these change with each row's noise."""
+        kept = some_of(self._kept, most)
+        centred = self._center.is_estimated
+        return ProbedRows.from_rows(self._all_components(), kept.X, kept.masses, centred)
 
     @property
     def _n_features_out(self) -> int:
@@ -416,7 +466,8 @@ class KernelPCA(
         assert isinstance(filter, Filter)
         self._kept = fitted.kept
         self._center = center
-        self._inverse = None
+        self._inverse = self._denoiser = None
+        self._choice = None
         self.kernel_, self.center_ = fitted.kernel, found.center
         self.gram_, self.gram_reason_ = fitted.plan.gram, fitted.plan.reason
         self.n_samples_seen_ = fitted.n
@@ -425,6 +476,8 @@ class KernelPCA(
         self.parameter_ = self._given(parts, fitted, filter)
         if self._path is not None:
             self.parameter_ = self._path.parameter
+        elif self._choice is not None:
+            self.parameter_ = self._choice.n_components
         self._keep_components(fitted)
         return self
 
@@ -445,12 +498,17 @@ class KernelPCA(
         if fitted.n < LEAST_ROWS_LEFT_OUT:
             needed = f"leave-one-out needs at least {LEAST_ROWS_LEFT_OUT} rows"
             raise MuhatError("KernelPCA", needed, sample_size(fitted.n), "give n_components")
+        if isinstance(filter, TruncatedSVD) and not isinstance(fitted.kernel, Precomputed):
+            kept, centred = some_of(fitted.kept, MAX_ROWS_KEPT), self._center.is_estimated
+            rows = ProbedRows.from_rows(fitted.decomposition, kept.X, kept.masses, centred)
+            self._choice = ComponentChoice.from_rows(rows)
+            return None
         grid = default_grid(filter, fitted.decomposition.gamma)
         own = getattr(parts.rule, "grid", None)
         if own is not None and not isinstance(filter, TruncatedSVD):
             grid = np.unique(filter.check(own))
-        rows = self._rows_to_leave_out(fitted.decomposition, fitted.kept, filter)
-        return ComponentPath.from_rows(rows, filter, grid)
+        left_out = self._rows_to_leave_out(fitted.decomposition, fitted.kept, filter)
+        return ComponentPath.from_rows(left_out, filter, grid)
 
     def _rows_to_leave_out(
         self, decomposition: Decomposition, kept: KeptRows, filter: Filter
@@ -497,12 +555,6 @@ class KernelPCA(
         assert isinstance(directions, PointDirections)
         assert self._all_masses is not None
         return decompose_points(self.kernel_, directions.points, self._all_masses, self._center)
-
-    def _fit_inverse(self) -> ConditionalMean:
-        """Learn x from the scores of rows that are kept."""
-        kept = some_of(self._kept, MAX_ROWS_KEPT)
-        model = ConditionalMean(filter="tikhonov", standardize=False)
-        return model.fit(self._scores(kept.X), kept.X, sample_weight=kept.masses)
 
     def _scores(self, X: Array) -> Array:
         """Return the scores of validated rows."""

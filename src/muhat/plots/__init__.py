@@ -5,7 +5,14 @@ from muhat.plots._conditional import LeftOutDisplay, QuantileDisplay
 from muhat.plots._display import Display
 from muhat.plots._draw import draw
 from muhat.plots._drift import DriftDisplay, figure_of_drift
-from muhat.plots._groups import GroupDistanceDisplay, GroupMapDisplay
+from muhat.plots._groups import (
+    GroupBarsDisplay,
+    GroupColumnDisplay,
+    GroupDistanceDisplay,
+    GroupMapDisplay,
+    GroupTreeDisplay,
+    figure_of_groups,
+)
 from muhat.plots._mean import MeanDisplay
 from muhat.plots._pair import PairDisplay
 from muhat.plots._pca import ComponentsDisplay
@@ -28,8 +35,11 @@ __all__ = [
     "DriftDisplay",
     "FeatureDifferenceDisplay",
     "FilterDisplay",
+    "GroupBarsDisplay",
+    "GroupColumnDisplay",
     "GroupDistanceDisplay",
     "GroupMapDisplay",
+    "GroupTreeDisplay",
     "LeaveOneOutDisplay",
     "LeftOutDisplay",
     "MeanDisplay",
@@ -43,6 +53,7 @@ __all__ = [
     "comparison_figure",
     "draw",
     "figure_of_drift",
+    "figure_of_groups",
     "figure_of_prediction",
     "figure_of_test",
     "save",

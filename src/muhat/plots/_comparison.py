@@ -14,7 +14,28 @@ from muhat.plots._style import require_matplotlib
 
 
 @dataclass(eq=False)
-class LeaveOneOutDisplay(Display):
+class _CurvesDisplay(Display):
+    """Curves of a comparison."""
+
+    curves: Plot
+
+    @classmethod
+    def from_estimator(cls, estimator: KernelMean) -> Self:
+        """Return the display of the filters that a fitted ``KernelMean`` has tried."""
+        return cls.from_comparison(Comparison.from_estimator(estimator))
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison) -> Self:
+        """Return the display of a comparison."""
+        raise NotImplementedError
+
+    def content(self) -> Plot:
+        """Return the curves."""
+        return self.curves
+
+
+@dataclass(eq=False)
+class LeaveOneOutDisplay(_CurvesDisplay):
     """The leave-one-out curve of every estimator, against how strongly it shrinks.
 
     The height is the gain over KME, in percent of KME's estimated risk; KME is the line at zero.
@@ -34,25 +55,14 @@ class LeaveOneOutDisplay(Display):
     ['kme', 'f-kmse']
     """
 
-    curves: Plot
-
-    @classmethod
-    def from_estimator(cls, estimator: KernelMean) -> Self:
-        """Return the display of the filters that a fitted ``KernelMean`` has tried."""
-        return cls.from_comparison(Comparison.from_estimator(estimator))
-
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> Self:
         """Return the display of a comparison, without estimators that have no score."""
         return cls(leave_one_out_plot(comparison))
 
-    def content(self) -> Plot:
-        """Return the curves."""
-        return self.curves
-
 
 @dataclass(eq=False)
-class FilterDisplay(Display):
+class FilterDisplay(_CurvesDisplay):
     """The filter s_λ(γ) of every estimator for its chosen parameter, over the sample's spectrum.
 
     Parameters
@@ -62,21 +72,10 @@ class FilterDisplay(Display):
         eigenvalues of K/n.
     """
 
-    curves: Plot
-
-    @classmethod
-    def from_estimator(cls, estimator: KernelMean) -> Self:
-        """Return the display of the filters that a fitted ``KernelMean`` has tried."""
-        return cls.from_comparison(Comparison.from_estimator(estimator))
-
     @classmethod
     def from_comparison(cls, comparison: Comparison) -> Self:
         """Return the display of a comparison."""
         return cls(filters_plot(comparison))
-
-    def content(self) -> Plot:
-        """Return the curves."""
-        return self.curves
 
 
 def comparison_figure(comparison: Comparison) -> Any:

@@ -32,6 +32,8 @@ class LeftOutDisplay(Display):
         The predictions and the y.
     score : float
         The share of the variance of y that is predicted so.
+    name : str, default='y'
+        What y is called.
 
     Examples
     --------
@@ -47,20 +49,25 @@ class LeftOutDisplay(Display):
     predicted: Array
     observed: Array
     score: float
+    name: str = "y"
 
     @classmethod
-    def from_estimator(cls, estimator: ConditionalMean, output: int = 0) -> Self:
+    def from_estimator(
+        cls, estimator: ConditionalMean, output: int = 0, *, name: str = "y"
+    ) -> Self:
         """Return the display of a fitted conditional mean, of one of its outputs."""
         check_is_fitted(estimator, "choice_")
         predicted = np.asarray(estimator.loo_predictions_)
         predicted = predicted.reshape(len(predicted), -1)[:, output]
         residuals = np.asarray(estimator.loo_residuals_).reshape(len(predicted), -1)[:, output]
-        return cls(predicted, predicted + residuals, float(estimator.loo_score_))
+        return cls(predicted, predicted + residuals, float(estimator.loo_score_), name)
 
     def content(self) -> Plot:
         """Return the predictions and the truth as data."""
-        note = f"{100 * self.score:.3g} % of the variance of y" if np.isfinite(self.score) else ""
-        return predictions_plot("y", self.observed, self.predicted, note=note)
+        note = ""
+        if np.isfinite(self.score):
+            note = f"{100 * self.score:.3g} % of the variance of {self.name}"
+        return predictions_plot(self.name, self.observed, self.predicted, note=note)
 
 
 @dataclass(eq=False)
@@ -81,6 +88,8 @@ class QuantileDisplay(Display):
         The feature's name.
     n_features : int, default=1
         The number of features; if there are others, the axis says that they are at their medians.
+    output_name : str, default='y'
+        What y is called.
     """
 
     values: Array
@@ -90,6 +99,7 @@ class QuantileDisplay(Display):
     outputs: Array
     name: str
     n_features: int = 1
+    output_name: str = "y"
 
     @classmethod
     def from_estimator(
@@ -99,7 +109,7 @@ class QuantileDisplay(Display):
         y: Any,
         feature: int | str = 0,
         levels: tuple[float, ...] = LEVELS,
-        name: str | None = None,
+        names: tuple[str, str] | None = None,
     ) -> Self:
         """Return the display of a fitted conditional mean of one output.
 
@@ -113,16 +123,14 @@ class QuantileDisplay(Display):
             The feature along which y is shown, by number or by name.
         levels : tuple of float
             The levels of the quantiles.
-        name : str, default=None
-            What the feature is called, if not by its name in X.
+        names : tuple of two str, default=None
+            What the feature and y are called, if not by the feature's name in X and y.
         """
         check_is_fitted(estimator, "choice_")
         frame = as_frame(X)
-        names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
+        known = list(map(str, getattr(estimator, "feature_names_in_", ())))
         rows = np.asarray(frame, dtype=float)
-        if isinstance(feature, str) and feature not in names:
-            raise MuhatError("QuantileDisplay", f"feature must be one of {names}", repr(feature))
-        place = names.index(feature) if isinstance(feature, str) else int(feature)
+        place = _place_of(feature, known)
         values = np.linspace(rows[:, place].min(), rows[:, place].max(), POINTS)
         grid = np.tile(np.median(rows, axis=0), (POINTS, 1))
         grid[:, place] = values
@@ -130,10 +138,19 @@ class QuantileDisplay(Display):
         if hasattr(frame, "iloc"):  # a data frame of pandas
             points = type(frame)(grid, columns=frame.columns)
         quantiles = np.asarray(estimator.predict_quantiles(points, list(levels)))
-        if name is None:
-            name = names[place] if names else f"feature {place}"
-        outputs = np.asarray(y, dtype=float)
-        return cls(values, tuple(levels), quantiles, rows[:, place], outputs, name, rows.shape[1])
+        if names is None and known:
+            names = known[place], "y"
+        name, output_name = names or (f"feature {place}", "y")
+        return cls(
+            values,
+            tuple(levels),
+            quantiles,
+            rows[:, place],
+            np.asarray(y, dtype=float),
+            name,
+            rows.shape[1],
+            output_name,
+        )
 
     def content(self) -> Plot:
         """Return the quantiles and the rows as data."""
@@ -141,5 +158,20 @@ class QuantileDisplay(Display):
         if self.n_features > 1:
             label += "  (other columns at their medians)"
         return quantiles_plot(
-            label, self.values, self.levels, self.quantiles, self.rows, self.outputs
+            label,
+            self.values,
+            self.levels,
+            self.quantiles,
+            self.rows,
+            self.outputs,
+            self.output_name,
         )
+
+
+def _place_of(feature: int | str, names: list[str]) -> int:
+    """Return the number of a feature that is given by its number or its name."""
+    if not isinstance(feature, str):
+        return int(feature)
+    if feature not in names:
+        raise MuhatError("QuantileDisplay", f"feature must be one of {names}", repr(feature))
+    return names.index(feature)

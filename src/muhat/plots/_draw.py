@@ -21,7 +21,7 @@ MAX_LEGEND_INSIDE = 4
 """Entries of a legend inside the axes; a longer one stands to their right."""
 
 MAX_TICK_CHARACTERS = 50
-"""Characters of all names on an axis that fit side by side; more are turned."""
+"""Characters of all names below a plot that fit side by side; more are turned."""
 
 MIN_BAR_SLOTS = 5
 """Room for at least this many bars, so that few are not thick."""
@@ -34,6 +34,9 @@ DOT_AREA, FEW_DOTS_AREA, STRONG_AREA = 12, 36, 60
 
 FEW_DOTS = 20
 """Up to this many dots are drawn larger."""
+
+FEW_CELLS = 30
+"""Up to this many cells a side are drawn as squares, more as a smooth surface."""
 
 CHOSEN = {"linestyle": "", "markersize": 7, "markeredgecolor": "black", "markeredgewidth": 0.6}
 """How the chosen point of a curve is drawn."""
@@ -65,14 +68,14 @@ def _draw_plot(plot: Plot, ax: Any) -> None:
     ax.set_ylim(plot.y.low, plot.y.high)
     dashes = dashes_in_turn(plot.series)
     for place, (series, dash) in enumerate(zip(plot.series, dashes, strict=True)):
-        _draw_series(series, ax, dash, zorder=2 + place / 100)
+        _draw_series(series, ax, dash, 2 + place / 100, plot.shades)
     _name_ticks(ax.xaxis, plot.x)
     _name_ticks(ax.yaxis, plot.y)
     ax.set_xlabel(plot.x.label)
     ax.set_ylabel(plot.y.label)
 
 
-def _draw_series(series: Series, ax: Any, dash: Any, zorder: float) -> None:
+def _draw_series(series: Series, ax: Any, dash: Any, zorder: float, shades_label: str) -> None:
     colour, is_strong = series.colour, series.is_strong
     if series.kind == "line":
         line = {"linewidth": 1.6, "linestyle": dash}
@@ -96,6 +99,10 @@ def _draw_series(series: Series, ax: Any, dash: Any, zorder: float) -> None:
     elif series.kind == "band":
         fill = {"color": lighter(colour, series.shade), "linewidth": 0}
         ax.fill_between(series.x, series.y, series.upper, zorder=zorder, **fill)
+    elif series.kind == "ranges":
+        ax.vlines(series.x, series.y, series.upper, color=colour, linewidth=0.8, alpha=0.6)
+    elif series.kind == "cells":
+        _draw_cells(series, ax, shades_label)
     elif series.kind == "rug":
         height = {"transform": ax.get_xaxis_transform(), "markersize": 7, "alpha": 0.6}
         ax.plot(series.x, np.full(len(series.x), 0.02), "|", color=colour, **height)
@@ -107,6 +114,33 @@ def _draw_series(series: Series, ax: Any, dash: Any, zorder: float) -> None:
     for x, y, label in zip(series.x, series.y, series.labels, strict=False):
         below = {"textcoords": "offset points", "ha": "center", "va": "top"}
         ax.annotate(label, (x, y), (0, -8), fontsize=8, color=colour, **below)
+
+
+def _draw_cells(series: Series, ax: Any, label: str) -> None:
+    """Draw squares, or a smooth surface where they are many, and the scale if it has a label."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    half = []
+    for places in (series.x, series.y):
+        half.append((places[-1] - places[0]) / max(len(places) - 1, 1) / 2 or 0.5)
+    x, y = series.x, series.y
+    extent = (x[0] - half[0], x[-1] + half[0], y[0] - half[1], y[-1] + half[1])
+    values = np.asarray(series.upper)
+    low, high = series.ends or (np.nanmin(values), np.nanmax(values))
+    limits = ax.get_xlim(), ax.get_ylim()
+    image = ax.imshow(
+        values,
+        cmap=LinearSegmentedColormap.from_list("shades", ["white", series.colour]),
+        interpolation={True: "bilinear", False: "nearest"}[min(values.shape) > FEW_CELLS],
+        vmin=low,
+        vmax=high,
+        extent=extent,
+        origin="lower",
+        aspect="auto",
+    )
+    ax.set(xlim=limits[0], ylim=limits[1])
+    if label:
+        ax.figure.colorbar(image, ax=ax, label=label, shrink=0.8)
 
 
 def _draw_rule(series: Series, ax: Any) -> None:
@@ -127,7 +161,7 @@ def _name_ticks(axis: Any, content: Axis) -> None:
         return
     places, names = zip(*content.ticks, strict=True)
     axis.set_ticks(places, names)
-    if sum(map(len, names)) > MAX_TICK_CHARACTERS:
+    if axis.axis_name == "x" and sum(map(len, names)) > MAX_TICK_CHARACTERS:
         for label in axis.get_ticklabels():
             label.set(rotation=30, ha="right", rotation_mode="anchor")
 
@@ -146,7 +180,7 @@ def _draw_bars(content: Bars, ax: Any) -> None:
     ax.set_yticks(places, names)
     ax.set_ylim(max(len(lengths), MIN_BAR_SLOTS) - 0.5, -0.5)
     ax.set_xlim(0, 1.45 * max([*lengths, 1e-9]))  # room for the words behind the longest bar
-    ax.set_xlabel(content.axis)
+    ax.set_xlabel(content.axis.replace("  (", "\n("))  # the unit below, as both are often too long
 
 
 def _draw_legend(ax: Any, handles: list[Any], labels: list[str], outside: bool) -> None:

@@ -9,14 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
-from muhat._text import number
 from muhat._validation import as_frame
 from muhat.errors import MuhatError
-from muhat.figures import Axis, Plot, Series
-from muhat.figures._plot import BLUE
+from muhat.figures import Plot, mean_plot
 from muhat.mean import KernelMean
 from muhat.plots._display import Display
-from muhat.plots._style import without_frame
 from muhat.stacking import StackedMean
 
 SIDE = 80
@@ -77,29 +74,5 @@ class MeanDisplay(Display):
         return cls(rows, axes, values, tuple(map(str, names)))
 
     def content(self) -> Plot:
-        """Return the function along a line as data."""
-        [x] = self.axes
-        low, high = float(self.values.min()), float(self.values.max())
-        return Plot(
-            "The kernel mean",
-            "The values of the function; ticks: the sample.",
-            f"A curve from {number(low)} to {number(high)}.",
-            Axis(self.names[0], float(x[0]), float(x[-1])),
-            Axis("μ(x)", min(0.0, low), 1.05 * high),
-            [
-                Series("mean", "line", x, self.values, colour=BLUE),
-                Series("rows", "rug", self.rows[:, 0], np.array([])),
-            ],
-            has_legend=False,
-        )
-
-    def _draw(self, legend: bool) -> None:
-        if len(self.axes) == 1:
-            super()._draw(legend)
-            return
-        # a function over a plane is drawn by matplotlib alone: pages have no such figure
-        self.ax_.contourf(*self.axes, self.values.T, levels=12, cmap="Blues")
-        self.ax_.scatter(*self.rows.T, s=8, color="black", alpha=0.6, linewidths=0)
-        self.ax_.set_xlabel(self.names[0])
-        self.ax_.set_ylabel(self.names[1])
-        without_frame(self.ax_)
+        """Return the function and the rows as data."""
+        return mean_plot(self.rows, self.axes, self.values, self.names)

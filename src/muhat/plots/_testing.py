@@ -6,37 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-
 from muhat._arrays import Array
-from muhat._text import shortened
 from muhat._wording import p_value_text
 from muhat.figures import (
     Bars,
     Plot,
+    PValueMap,
     differences_bars,
     permutations_plot,
     witness_along_plot,
     witness_plot,
 )
-from muhat.figures._plot import RED
-from muhat.figures._testing import NAME_LENGTH
 from muhat.plots._display import Display
 from muhat.plots._pair import PairDisplay
-from muhat.plots._style import TITLE, require_matplotlib
-from muhat.testing import Result, Statistic, TwoSampleResult
+from muhat.plots._style import require_matplotlib
+from muhat.testing import Result, TwoSampleResult
 from muhat.testing._marginals import FeatureDifference
-from muhat.testing._results import short
-from muhat.testing._statistics import Filtered
 
 DEFAULT_NAMES = ("X", "Y")
 """What two samples are called, unless they have names."""
 
 LEVEL = 0.05
 """Columns with a larger corrected p-value are grey."""
-
-MAX_LABELS = 8
-"""Names on each side of a map of p-values; of more, evenly spaced ones."""
 
 
 @dataclass(eq=False)
@@ -190,8 +181,7 @@ class WitnessAlongDisplay(Display):
         return witness_along_plot(self.name, values, witness, self.names, self.standardized)
 
 
-@dataclass(eq=False)
-class PValueMapDisplay(Display):
+class PValueMapDisplay(PValueMap, Display):
     """The p-value of every statistic on its own, over bandwidths and λ: dark squares are small.
 
     Parameters
@@ -205,56 +195,6 @@ class PValueMapDisplay(Display):
     best : tuple of two ints
         The row and the column of the most significant statistic.
     """
-
-    columns: list[str]
-    rows: list[str]
-    p_values: Array
-    best: tuple[int, int]
-
-    @classmethod
-    def from_result(cls, result: Result) -> Self:
-        """Return the display of a test; for independence, of the smallest p over kernels of y."""
-        places = [(short(each.kernels[0]), _row_name(each.statistics)) for each in result.tests]
-        columns, rows = (list(dict.fromkeys(names)) for names in zip(*places, strict=True))
-        p_values = np.full((len(rows), len(columns)), np.nan)
-        for (column, row), each in zip(places, result.tests, strict=True):
-            place = rows.index(row), columns.index(column)
-            p_values[place] = np.fmin(p_values[place], each.p_value)
-        column, row = places[result.tests.index(result.best)]
-        return cls(columns, rows, p_values, (rows.index(row), columns.index(column)))
-
-    def _draw(self, legend: bool) -> None:
-        # squares are drawn by matplotlib alone: a page has the p-values in a table
-        levels = np.log10(self.p_values)
-        image = self.ax_.imshow(
-            levels, aspect="auto", cmap="Blues_r", vmin=min(-2.0, np.nanmin(levels)), vmax=0
-        )
-        for axis, labels in ((self.ax_.xaxis, self.columns), (self.ax_.yaxis, self.rows)):
-            shown = range(0, len(labels), -(-len(labels) // MAX_LABELS))
-            axis.set_ticks(
-                shown, [shortened(labels[place], NAME_LENGTH) for place in shown], fontsize=7
-            )
-        self.ax_.tick_params(axis="x", rotation=45 if len(self.columns) > 1 else 0)
-        self.ax_.plot(
-            *self.best[::-1],
-            marker="o",
-            markersize=9,
-            fillstyle="none",
-            color=RED,
-            linestyle="none",
-        )
-        self.ax_.set_title(
-            "p-value of each statistic on its own; circled: the most significant", **TITLE
-        )
-        self.figure_.colorbar(image, ax=self.ax_, label="log₁₀ p", shrink=0.8)
-
-
-def _row_name(statistics: tuple[Statistic, ...]) -> str:
-    """Return the name of a statistic; λ as a share of the largest eigenvalue, if given so."""
-    names = []
-    for each in statistics:
-        names.append(each.relative if isinstance(each, Filtered) else str(each))
-    return " × ".join(names)
 
 
 def figure_of_test(

@@ -93,13 +93,6 @@ def conditional_report(
     )
 
 
-def new_rows_plot(target: str, shown: str, truth: Array, predicted: Array) -> Plot:
-    """Return predictions of new rows against their true values."""
-    said = f"Each dot is a row of {shown}, predicted by the model of the training rows."
-    title = f"{target}: predictions of {shown} against the truth"
-    return predictions_plot(target, truth, predicted, title, said)
-
-
 class _Outputs:
     """One output: its values, and what is predicted for each row without it."""
 

@@ -9,7 +9,7 @@ from muhat._arrays import Array
 from muhat._messages import unknown_name
 from muhat._summary import BAD, FOUND, GOOD, NEUTRAL, UNSURE
 from muhat.errors import MuhatError
-from muhat.figures import Bars, Plot
+from muhat.figures import Bars, Matrix, Plot
 
 TONES = (GOOD, BAD, UNSURE, FOUND, NEUTRAL)
 """The tones of a badge, each with a colour: green, red, amber, blue, grey."""
@@ -74,12 +74,12 @@ class Fact:
 
 @dataclass(frozen=True)
 class Section:
-    """A headline, sentences, warnings, and tables and figures below."""
+    """A headline, sentences, warnings, and tables and figures below, small ones side by side."""
 
     title: str
     sentences: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    blocks: Sequence[Table | Plot | Bars] = ()
+    blocks: Sequence[Table | Plot | Bars | Matrix] = ()
 
 
 @dataclass(frozen=True)

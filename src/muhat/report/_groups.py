@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from muhat._summary import FOUND, NEUTRAL
 from muhat._text import number
-from muhat._wording import p_value_text, shift_text
-from muhat.figures import groups_bars
+from muhat._wording import p_value_text
+from muhat.figures import (
+    Matrix,
+    Plot,
+    dendrogram_plot,
+    different_groups,
+    distances_matrix,
+    group_column_plots,
+    group_map_plot,
+    groups_bars,
+)
+from muhat.figures._groups import MAX_BARS, MAX_LABELS
 from muhat.report._data import Context, data_section
 from muhat.report._document import Cell, Fact, Report, Section, Table
 from muhat.testing import GroupResult
@@ -22,13 +34,14 @@ def groups_report(result: GroupResult, context: Context) -> Report:
         kind="Test of groups",
         question=f"Do {len(result.groups):,} {what} differ, and which?",
         verdict=result.verdict(context.level),
-        badge="They differ" if is_found else "No difference detected",
+        badge=_badge(result, context.level),
         tone=FOUND if is_found else NEUTRAL,
         facts=_facts(result, context.level),
         sections=[
-            Section("Groups", (), (), [groups_bars(result), _groups_table(result)]),
+            Section("Groups", (), (), [groups_bars(result, context.level), _groups_table(result)]),
+            *_map_sections(result, context.level),
             *_pairs_sections(result),
-            Section("Columns", (), (), [_columns_table(result)]),
+            _columns_section(result, context.level),
         ],
         data=data_section(context, context.samples("data") or [], ()),
         assumptions=_assumptions(result),
@@ -37,35 +50,75 @@ def groups_report(result: GroupResult, context: Context) -> Report:
     )
 
 
+def _badge(result: GroupResult, level: float) -> str:
+    if result.p_value > level:
+        return "No difference detected"
+    if result.tolerance is None:
+        return "They differ"
+    if result.tolerance.p_value <= level:
+        return "Some differ by more than the tolerance"
+    return "They differ, not detectably by more than the tolerance"
+
+
 def _p(result: GroupResult, value: float) -> str:
     return p_value_text(value, result.n_permutations, result.is_complete)
 
 
 def _facts(result: GroupResult, level: float) -> list[Fact]:
-    n_found = sum(each.p_value <= level for each in result.groups)
-    return [
+    n_found = len(different_groups(result, level))
+    facts = [
         Fact("p-value of all groups together", number(result.p_value)),
         Fact("groups found to differ", f"{n_found:,}", f"of {len(result.groups):,}, corrected"),
+    ]
+    if result.tolerance is not None:
+        n_more = sum((each.p_tolerance or 1.0) <= level for each in result.groups)
+        note = f"MMD {number(result.tolerance.delta)}, approximate"
+        facts.append(Fact("by more than the tolerance", f"{n_more:,}", note))
+    return [
+        *facts,
         Fact("rows", f"{result.n:,}"),
         Fact("permutations", f"{result.n_permutations:,}"),
     ]
 
 
+def _map_sections(result: GroupResult, level: float) -> list[Section]:
+    """Return the map of the groups, their dendrogram and the matrix; nothing for two groups."""
+    found = result.pictures
+    if found is None or len(found.labels) < 3:
+        return []
+    labels = [str(label) for label in found.labels]
+    different = different_groups(result, level)
+    blocks: list[Plot | Matrix] = [
+        group_map_plot(labels, found.coordinates, found.errors, found.shares, different)
+    ]
+    if len(labels) <= MAX_LABELS:
+        blocks.append(dendrogram_plot(labels, found.distances, different))
+        blocks.append(distances_matrix(labels, found.distances))
+    return [Section("Which groups are alike", (), (), blocks)]
+
+
 def _groups_table(result: GroupResult) -> Table:
     rows = []
     for each in result.groups:
-        column = f"{each.column} {shift_text(each.shift)}" if each.column else ""
-        rows.append(
-            [
-                Cell(str(each.group), is_name=True),
-                Cell(f"{each.n:,}", float(each.n)),
-                Cell(number(each.mmd), each.mmd),
-                Cell(_p(result, each.p_value), each.p_value),
-                Cell(column, is_name=True),
-            ]
-        )
-    titles = ["group", "rows", "MMD from the rest", "p, corrected", "mean differs most in (SD)"]
-    return Table("Every group against all others", titles, rows)
+        row = [
+            Cell(str(each.group), is_name=True),
+            Cell(f"{each.n:,}", float(each.n)),
+            Cell(number(each.mmd), each.mmd),
+            Cell(_p(result, each.p_value), each.p_value),
+        ]
+        if each.p_tolerance is not None:
+            row.append(Cell(_p(result, each.p_tolerance), each.p_tolerance))
+        rows.append([*row, Cell(result.change_text(each), is_name=True)])
+    titles = ["group", "rows", "MMD from the rest", "p, corrected"]
+    if result.tolerance is not None:
+        titles.append("p for more than the tolerance, corrected")
+    note = (
+        "The column in which a group differs most from the rest: its mean minus that of the rest, "
+        "in standard deviations within groups (SD); or, as SD × 2, its standard deviation as a "
+        "multiple of that within the others."
+    )
+    titles.append("differs most in (SD)")
+    return Table("Every group against all others", titles, rows, note=note)
 
 
 def _pairs_sections(result: GroupResult) -> list[Section]:
@@ -78,13 +131,27 @@ def _pairs_sections(result: GroupResult) -> list[Section]:
             [
                 Cell(str(each.first), is_name=True),
                 Cell(str(each.second), is_name=True),
-                Cell(number(each.mmd), each.mmd),
+                _distance_cell(each.mmd),
                 Cell(f"p = {each.p_value:.2g}", each.p_value),
             ]
         )
     title = f"The {len(rows):,} of {len(result.pairs):,} pairs with the smallest p-values"
     table = Table(title, ["group", "other group", "MMD", "p, corrected"], rows)
     return [Section("Pairs", (), (), [table])]
+
+
+def _distance_cell(distance: float) -> Cell:
+    """Return a distance; a pair that no stratum has both groups of has none."""
+    return Cell("–") if isnan(distance) else Cell(number(distance), distance)
+
+
+def _columns_section(result: GroupResult, level: float) -> Section:
+    """Return the columns that differ as pictures, and all of them as a table."""
+    plots = group_column_plots(result, level)
+    sentences = []
+    if plots and len(result.groups) > MAX_BARS:
+        sentences.append(f"Of {len(result.groups):,} groups, {MAX_BARS} are drawn.")
+    return Section("Columns", sentences, (), [*plots, _columns_table(result)])
 
 
 def _columns_table(result: GroupResult) -> Table:
@@ -95,10 +162,10 @@ def _columns_table(result: GroupResult) -> Table:
                 Cell(each.name, is_name=True),
                 Cell(f"{100 * each.share:.1f} %", each.share),
                 Cell(_p(result, each.p_value), each.p_value),
-                Cell(f"{each.group} {shift_text(each.shift)}", is_name=True),
+                Cell(result.column_text(each), is_name=True),
             ]
         )
-    titles = ["column", "share of its spread between groups", "p, corrected", "furthest mean (SD)"]
+    titles = ["column", "share of its spread between groups", "p, corrected", "most in (SD)"]
     return Table("Every column alone", titles, rows)
 
 
@@ -110,5 +177,16 @@ def _assumptions(result: GroupResult) -> list[str]:
         "differ, those of the others are approximate.",
         "The p-values of pairs are permuted within the pair and corrected for the number of pairs: "
         "they are valid whatever the other groups are.",
+        *_tolerance_assumptions(result),
         "A group that is not found to differ is not proven to be alike: few rows show little.",
+    ]
+
+
+def _tolerance_assumptions(result: GroupResult) -> list[str]:
+    if result.tolerance is None:
+        return []
+    return [
+        f"The tolerance is {result.tolerance.text}, measured with {result.tolerance.kernel!r} on "
+        "the columns as they were tested. P-values for more than the tolerance are approximate: a "
+        "bootstrap, better the more rows there are. None is below that for any difference."
     ]

@@ -16,9 +16,9 @@ import numpy as np
 
 from muhat import __version__
 from muhat._text import shortened
-from muhat.figures import Bars
+from muhat.figures import Bars, Matrix
 from muhat.report._document import Cell, Fact, Report, Section, Table
-from muhat.report._svg import bars_html, css_class, plot_html, spark_svg
+from muhat.report._svg import bars_html, css_class, matrix_html, plot_html, spark_svg
 
 LONG_FACT = 9
 """Characters from which on a fact is set in smaller type."""
@@ -128,6 +128,8 @@ def _inside(section: Section, numbers: count[int]) -> str:
             parts.append(_table(block, name))
         elif isinstance(block, Bars):
             parts.append(bars_html(block, name))
+        elif isinstance(block, Matrix):
+            parts.append(matrix_html(block, name))
         else:
             parts.append(plot_html(block, name))
     return "\n".join(parts)

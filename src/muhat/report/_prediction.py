@@ -11,8 +11,8 @@ from muhat._summary import BAD, GOOD, UNSURE
 from muhat._text import count, number
 from muhat.conditional import PredictionResult
 from muhat.conditional._prediction import LEFT_OUT_INTERVALS
-from muhat.figures import Bar, Bars
-from muhat.report._conditional import conditional_report, new_rows_plot
+from muhat.figures import Bar, Bars, new_rows_plot
+from muhat.report._conditional import conditional_report
 from muhat.report._data import Context
 from muhat.report._document import Cell, Fact, Report, Section, Table
 
@@ -42,7 +42,7 @@ def prediction_report(result: PredictionResult, context: Context) -> Report:
         badge=badge,
         tone=tone,
         facts=_facts(result, page.facts),
-        sections=_new_rows_section(result) + list(page.sections),
+        sections=[Section("New rows", (), (), [new_rows_plot(result)]), *page.sections],
     )
 
 
@@ -79,14 +79,6 @@ def _facts(result: PredictionResult, facts: Sequence[Fact]) -> list[Fact]:
         note = f"{count(n, 'row')}, none of them fitted"
         fact = Fact(f"R² on {result.name}", number(result.r2), note)
     return [*facts[:1], fact, *facts[1:]]
-
-
-def _new_rows_section(result: PredictionResult) -> list[Section]:
-    """Return the figure of predictions against true values, where these are known."""
-    if result.true is None:
-        return []
-    plot = new_rows_plot(result.target, result.name, result.true, result.predicted)
-    return [Section("New rows", (), (), [plot])]
 
 
 def _predictions_section(result: PredictionResult) -> Section:

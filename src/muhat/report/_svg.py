@@ -13,7 +13,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._text import number, shortened
-from muhat.figures._plot import BLUE, ORANGE, PALETTE, Axis, Bars, Plot, Reading, Series
+from muhat.figures._plot import BLUE, ORANGE, PALETTE, Axis, Bars, Matrix, Plot, Reading, Series
 from muhat.report._document import Spark
 
 SIDE = 1000
@@ -21,6 +21,12 @@ SIDE = 1000
 
 MAX_DRAWN = 1500
 """Points of a series that are drawn."""
+
+MAX_CELLS = 40
+"""Cells along each side that are drawn."""
+
+N_SHADES = 12
+"""Shades of cells."""
 
 MAX_READ = 240
 """Places of a curve whose values can be read off."""
@@ -36,6 +42,12 @@ TICK_LENGTH = 12
 
 SHORT_NAMES = 24
 """Characters of all names of an axis that fit on the narrowest screen."""
+
+ROOM_PER_NAME = 1.25
+"""The height of a name on the vertical axis, in units of the type."""
+
+MATRIX_NAME_LENGTH = 16
+"""Characters of a name beside a matrix."""
 
 BAR_NAME_LENGTH = 48
 """Characters of the name of a bar."""
@@ -55,18 +67,21 @@ def plot_html(plot: Plot, name: str) -> str:
     below = ""
     if readings:
         below = _reader(plot, readings) + _numbers(plot, readings)
-    kind = css_class("plot", square=plot.is_square)
+    kind = css_class("plot", square=plot.is_square, named=bool(plot.y.ticks), small=plot.is_small)
+    height = ""
+    if plot.y.ticks:
+        height = f' style="height:{2 + ROOM_PER_NAME * len(plot.y.ticks):.1f}rem"'
     title = escape(plot.title)
     return f"""<figure class="{kind}" aria-labelledby="{name}-name">
 <figcaption><h3 id="{name}-name">{title}</h3><p>{escape(plot.caption)}</p></figcaption>
 {_legend(plot)}<p class="axis" aria-hidden="true">{escape(plot.y.label)}</p>
-<div class="frame"><div class="area">
+<div class="frame"><div class="area"{height}>
 <svg viewBox="0 0 {SIDE} {SIDE}" preserveAspectRatio="none" role="img" \
 aria-labelledby="{name}-title {name}-text">
 <title id="{name}-title">{title}</title><desc id="{name}-text">{escape(plot.summary)}</desc>
 <clipPath id="{name}-clip"><rect width="{SIDE}" height="{SIDE}"/></clipPath>
 <g class="grid">{_grid(plot.y, y_ticks)}</g>{_all_drawn(plot, f"{name}-clip")}</svg>
-{_tick_labels(plot.x, x_ticks, "x")}{_tick_labels(plot.y, y_ticks, "y")}
+{_tick_labels(plot.x, x_ticks, "x")}{_tick_labels(plot.y, y_ticks, "y")}{_point_labels(plot)}
 <div class="cross" hidden></div><div class="tip" hidden></div></div></div>
 <p class="axis x" aria-hidden="true">{escape(plot.x.label)}</p>
 {below}</figure>"""
@@ -90,6 +105,32 @@ def bars_html(bars: Bars, name: str) -> str:
 <table><thead><tr><th scope="col">{first}</th>\
 <th scope="col" colspan="2" class="number">{second}</th></tr></thead>
 <tbody>{"".join(rows)}</tbody></table></figure>"""
+
+
+def matrix_html(matrix: Matrix, name: str) -> str:
+    """Return a matrix as an HTML table of coloured cells, whose numbers are read by pointing."""
+    names = []
+    for each in matrix.labels:
+        names.append(escape(shortened(each, MATRIX_NAME_LENGTH)))
+    largest = float(np.nanmax(matrix.values, initial=0)) or 1.0
+    head = "".join(f'<th scope="col"><bdi>{each}</bdi></th>' for each in names)
+    rows = []
+    for own, values in zip(names, matrix.values, strict=True):
+        cells = []
+        for other, value in zip(names, values.tolist(), strict=True):
+            if not np.isfinite(value):
+                cells.append("<td></td>")
+                continue
+            share = 100 * value / largest
+            text = f"{own}, {other}: {number(value)}"
+            cells.append(f'<td style="--share:{share:.0f}%" title="{text}"></td>')
+        rows.append(f'<tr><th scope="row"><bdi>{own}</bdi></th>{"".join(cells)}</tr>')
+    title, axis = escape(matrix.title), escape(matrix.axis)
+    return f"""<figure class="matrix" aria-labelledby="{name}-name">
+<figcaption><h3 id="{name}-name">{title}</h3><p>{escape(matrix.caption)}</p></figcaption>
+<div class="scroll" tabindex="0" role="region" aria-labelledby="{name}-name">
+<table><thead><tr><td></td>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>
+<p class="scale">{axis}: 0 <span></span> {number(largest)}</p></figure>"""
 
 
 def spark_svg(spark: Spark) -> str:
@@ -177,9 +218,10 @@ def _ticks(axis: Axis) -> list[tuple[float, str]]:
         return named
     if axis.is_log:
         return _log_ticks(axis)
-    step = _round_step((axis.high - axis.low) / MAX_TICKS or 1.0)
+    low, high = sorted((axis.low, axis.high))
+    step = _round_step((high - low) / MAX_TICKS or 1.0)
     ticks = []
-    for place in range(ceil(axis.low / step - 1e-9), floor(axis.high / step + 1e-9) + 1):
+    for place in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1):
         ticks.append((step * place, number(step * place, 6)))
     return ticks
 
@@ -232,6 +274,22 @@ def _tick_labels(axis: Axis, ticks: list[tuple[float, str]], name: str) -> str:
     return "".join(labels)
 
 
+def _point_labels(plot: Plot) -> str:
+    """Return the labels of points beside them, if the plot names its points."""
+    if not plot.names_points:
+        return ""
+    labels = []
+    for series in plot.series:
+        for x, y, text in zip(series.x, series.y, series.labels, strict=False):
+            if not text:
+                continue
+            left, bottom = 100 * float(_share(plot.x, x)), 100 * float(_share(plot.y, y))
+            place = f"left:{left:.2f}%;bottom:{bottom:.2f}%"
+            text = escape(shortened(text, TICK_LENGTH))
+            labels.append(f'<span class="point" aria-hidden="true" style="{place}">{text}</span>')
+    return "".join(labels)
+
+
 def _grid(axis: Axis, ticks: list[tuple[float, str]]) -> str:
     """Return a horizontal line at every number of the vertical axis."""
     lines = []
@@ -250,9 +308,10 @@ def _all_drawn(plot: Plot, clip: str) -> str:
 
 def _drawn(series: Series, plot: Plot, clip: str) -> str:
     """Return a series as SVG."""
-    path = _path(series, plot)
     shapes = ""
-    if path:
+    if series.kind == "cells":
+        shapes = _cells(series, plot)
+    elif path := _path(series, plot):
         shapes = f'<path d="{path}"/>'
     kind = css_class(series.kind, strong=series.is_strong)
     body = f'<g clip-path="url(#{clip})" class="{kind}">{shapes}</g>'
@@ -279,6 +338,8 @@ def _path(series: Series, plot: Plot) -> str:
         return _line(np.concatenate([X, X[::-1]]), np.concatenate([Y, upper[::-1]])) + "Z"
     if series.kind == "points":
         return _dots(X, Y)
+    if series.kind == "ranges":
+        return _ranges(X, Y, SIDE * (1 - _share(plot.y, np.asarray(series.upper))))
     if series.kind == "rug":
         return _rug(X)
     if series.kind == "bars":
@@ -293,6 +354,39 @@ def _dots(X: Array, Y: Array) -> str:
     for x, y in _finite(X, Y, MAX_DRAWN):
         dots.append(f"M{x:.1f} {y:.1f}h.01")
     return "".join(dots)
+
+
+def _ranges(X: Array, lower: Array, upper: Array) -> str:
+    lines = []
+    for x, low, high in thinned(np.column_stack([X, lower, upper]).tolist(), MAX_DRAWN):
+        lines.append(f"M{x:.1f} {low:.1f}V{high:.1f}")
+    return "".join(lines)
+
+
+def _cells(series: Series, plot: Plot) -> str:
+    """Return squares as one path for each shade; of very many, evenly spaced ones, larger."""
+    columns, X = _cell_edges(plot.x, series.x)
+    rows, Y = _cell_edges(plot.y, series.y)
+    shades = np.round(N_SHADES * series.shades[np.ix_(rows, columns)])
+    paths = []
+    for shade in range(1, N_SHADES + 1):  # the palest is the page itself
+        squares = []
+        for row, column in np.argwhere(shades == shade):
+            (left, right), (bottom, top) = X[column], SIDE - Y[row]
+            squares.append(f"M{left:.1f} {bottom:.1f}H{right:.1f}V{top:.1f}H{left:.1f}Z")
+        if squares:
+            paths.append(f'<path fill-opacity="{shade / N_SHADES:g}" d="{"".join(squares)}"/>')
+    return "".join(paths)
+
+
+def _cell_edges(axis: Axis, places: Array) -> tuple[Array, Array]:
+    """Return which of evenly spaced cells are drawn, and where each begins and ends."""
+    drawn = np.arange(0, len(places), -(-len(places) // MAX_CELLS))
+    middles = SIDE * _share(axis, places[drawn])
+    half = SIDE / 2
+    if len(drawn) > 1:
+        half = (middles[-1] - middles[0]) / (len(drawn) - 1) / 2
+    return drawn, np.column_stack([middles - half, middles + half])
 
 
 def _rug(X: Array) -> str:
@@ -342,12 +436,26 @@ def _readings(series: Series, plot: Plot) -> list[Reading]:
         return []
     if series.readings is not None:
         return [each for each in series.readings if np.isfinite(each[:2]).all()]
+    if series.kind == "cells":
+        return _cell_readings(series)
     x = series.x
     if series.kind == "bars":
         x = (series.x[:-1] + series.x[1:]) / 2
     readings = []
     for a, b in _finite(x, series.y, MAX_DRAWN):
         readings.append((a, b, f"{number(b)}{plot.y.unit} at {number(a)}{plot.x.unit}"))
+    return readings
+
+
+def _cell_readings(series: Series) -> list[Reading]:
+    """Return the values of cells, at evenly spaced ones where there are many."""
+    values = np.asarray(series.upper)
+    readings = []
+    for row in thinned(range(len(series.y)), MAX_IN_TABLE):
+        for column in thinned(range(len(series.x)), MAX_IN_TABLE):
+            x, y = float(series.x[column]), float(series.y[row])
+            text = f"{number(values[row, column])} at {number(x)}, {number(y)}"
+            readings.append((x, y, text))
     return readings
 
 

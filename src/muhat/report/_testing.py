@@ -242,7 +242,7 @@ def _all_columns(sample: ReportSample) -> Columns:
 
 
 def _joined(samples: Sequence[ReportSample]) -> list[ReportSample]:
-    """Return x and y, which have the same rows, as one sample; one sample as it is."""
+    """Return x and y, which have the same rows, as one sample; one sample unchanged."""
     if len(samples) != 2 or len(samples[0].rows) != len(samples[1].rows):
         return [*samples]
     x, y = samples

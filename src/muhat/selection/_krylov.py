@@ -27,7 +27,7 @@ from muhat.gram._in_memory import InMemoryProblem
 from muhat.selection._base import Candidates, Choice, Scores, check_shrinkage
 
 CONVERGED = 1e-11
-"""The relative change at which a solution has settled; in float32, 64 rounding units."""
+"""The relative change at which a solution has converged; in float32, 64 rounding units."""
 
 MAX_BASIS_BYTES = 600_000_000
 """Bytes that all bases together may take."""
@@ -146,7 +146,7 @@ class Krylov(Scores):
         return max(column.steps for column in self.columns)
 
     def settle(self, candidates: Sequence[Candidates]) -> list[Array]:
-        """Advance until every solution has settled.
+        """Advance until every solution has converged.
 
         Return an estimate of the relative error of each.
         """
@@ -155,7 +155,9 @@ class Krylov(Scores):
             for each in candidates
         ]
         last = max(float(each.max()) for each in exact)
-        look = int(max(last, 1)) if last <= self.limit else FIRST_CHECK
+        look = FIRST_CHECK
+        if last <= self.limit:
+            look = int(max(last, 1))
         while True:
             while self.steps < min(look, self.limit) and not self._exhausted:
                 self._advance()
@@ -166,8 +168,8 @@ class Krylov(Scores):
                 np.where(products <= self.steps, self.unit, np.max(each, axis=0))
                 for products, each in zip(exact, by_column, strict=True)
             ]
-            settled = all((each <= self.tolerance).all() for each in errors)
-            if settled or self._exhausted or self.steps >= self.limit:
+            converged = all((each <= self.tolerance).all() for each in errors)
+            if converged or self._exhausted or self.steps >= self.limit:
                 return errors
             look = self.steps + max(1, self.steps // CHECK_EVERY)
 
@@ -219,7 +221,7 @@ class Krylov(Scores):
     def with_solution(self, choice: Choice) -> Choice:
         """Return the choice with its weights and error.
 
-        Warn of what might be better and has not settled.
+        Warn of what might be better and has not converged.
         """
         candidates = Candidates(choice.filter, choice.grid)
         [error] = self.settle([candidates])
@@ -237,7 +239,7 @@ class Krylov(Scores):
                 "fewer iterations"
             )
             message = (
-                f"{type(choice.rule).__name__}: {choice.filter!r} has not settled after "
+                f"{type(choice.rule).__name__}: {choice.filter!r} has not converged after "
                 f"{spent}; {error_now}."
             )
             warnings.warn(message, UserWarning, stacklevel=4)
@@ -335,7 +337,7 @@ class Krylov(Scores):
     def _ritz_after(self, column: _Column, steps: int) -> _Ritz:
         """Return the eigenpairs of T as it was then.
 
-        A negative eigenvalue is refused, unless it is rounding.
+        A negative eigenvalue raises MuhatError, unless it is rounding.
         """
         if not steps:
             return _Ritz(np.zeros(1), np.ones((1, 1)), np.zeros(1))
@@ -372,14 +374,16 @@ class Krylov(Scores):
     def _solution(self, ritz: _Ritz, candidates: Candidates) -> Array:
         """Return the coordinates of every solution in the basis Q, shape (parameters, steps)."""
         moved = self._values(ritz, candidates).moved
-        return (ritz.first - moved if self.problem.target is None else -moved) @ ritz.W.T
+        if self.problem.target is None:
+            return (ritz.first - moved) @ ritz.W.T
+        return -moved @ ritz.W.T
 
     def _look(self, column: _Column, candidates: Sequence[Candidates]) -> list[Array]:
         """Return how far each solution may be from where it settles, relative to its size.
 
         That is how far it moved over the last steps, or moves if the space finds an eigenvalue next
         to zero, whichever is further: a filter that is one wherever eigenvalues were found has not
-        settled before the small ones are.
+        converged before the small ones are.
         """
         if column.exhausted:
             return [np.full(len(each.grid), self.unit) for each in candidates]
@@ -545,5 +549,5 @@ def _distances(some: Array, others: Array) -> Array:
 
 def _scaled(rows: Array, norms: Sequence[float]) -> Array:
     """Return rows divided by their norms, zero where that is."""
-    factors = np.array([1 / norm if norm else 0.0 for norm in norms], rows.dtype)
+    factors = quotient(np.ones(len(norms)), np.asarray(norms)).astype(rows.dtype)
     return rows * factors[:, None]

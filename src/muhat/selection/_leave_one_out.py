@@ -376,7 +376,9 @@ class HeldOutFits:
         vectors = ("gamma", "mean", "target", "towards")
         joined = {}
         for each in fields(self):
-            axis = -2 if each.name in vectors else -1
+            axis = -1
+            if each.name in vectors:
+                axis = -2
             pair = getattr(self, each.name), getattr(other, each.name)
             joined[each.name] = np.concatenate(pair, axis=axis)
         return HeldOutFits(**joined)

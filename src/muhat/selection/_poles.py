@@ -85,15 +85,13 @@ class Interval:
         x_i) (Weyl).
         """
         largest = min(float(gamma.max(initial=0.0)), rest[1] * bound)
-        second = float(gamma[..., -2].max()) if gamma.shape[-1] > 1 else 0.0
+        second = 0.0
+        if gamma.shape[-1] > 1:
+            second = float(gamma[..., -2].max())
         first = float(gamma[..., -1].min(initial=np.inf)) - (1 - rest[0]) * bound
-        apart = first >= 2 * second and largest > 0
-        return cls(
-            largest,
-            second / largest if apart else 1.0,
-            first / largest if apart else 0.0,
-            np.array(rest),
-        )
+        if first < 2 * second or not largest > 0:
+            return cls(largest, 1.0, 0.0, np.array(rest))
+        return cls(largest, second / largest, first / largest, np.array(rest))
 
 
 @dataclass(frozen=True)
@@ -116,8 +114,9 @@ class Ellipse:
 
     def at(self, log_rho: float, angles: Array) -> Array:
         """Return points of the ellipse with that parameter: with zero, of the interval."""
-        ends = self.low + self.distance, self.high + self.distance
-        low, high = np.log(ends) if self.distance else ends
+        low, high = self.low, self.high
+        if self.distance:
+            low, high = np.log([low + self.distance, high + self.distance])
         u = (low + high) / 2 + (high - low) / 2 * np.cosh(log_rho + 1j * angles)
         if self.distance:
             return np.exp(u) - self.distance
@@ -234,7 +233,7 @@ def poles_to_try(
 
     Of these, the fewest first.
 
-    A filter that acts like λ = reach · γ_max varies over all scales down to that, be it that it
+    A filter that acts like λ = reach · γ_max varies over all scales down to that, because it
     decays or has poles there; if it is a polynomial that is best on an interval, its degree is
     about reach^(−1/2).
     """
@@ -325,8 +324,9 @@ class Nodes:
     @classmethod
     def from_poles(cls, gamma: Array, n: int, largest: float, chosen: Sequence[Poles]) -> Nodes:
         """Return poles stretched around [0, largest], for n rows."""
-        z = largest * np.concatenate([each.z for each in chosen])
-        starts = tuple(np.cumsum([0, *(len(each.z) for each in chosen)]).tolist())
+        on_each = [each.z for each in chosen]
+        z = largest * np.concatenate(on_each)
+        starts = tuple(np.cumsum([0, *map(len, on_each)]).tolist())
         resolvent = 1 / (z - gamma[..., None])
         if gamma.ndim == 1 and n >= MIN_ROWS_COMPRESSED:
             for size in (SKETCH_SIZE, 2 * SKETCH_SIZE):
@@ -401,13 +401,15 @@ class Moments:
                 return values.sum(axis=-2, keepdims=True)
             return np.add.reduceat(values[..., order, :], starts, axis=-2)
 
-        blocks = [
-            [summed(each) for each in pair] for pair in at_nodes(problem, rows, nodes, one_mass)
-        ]
+        linear, quadratic = [], []
+        for at_poles in at_nodes(problem, rows, nodes, one_mass):
+            linear.append(summed(at_poles[0]))
+            quadratic.append(summed(at_poles[1]))
         return cls(
             nodes.z,
             1 - kinds,
-            *(np.concatenate(parts, axis=-1) for parts in zip(*blocks, strict=True)),
+            np.concatenate(linear, axis=-1),
+            np.concatenate(quadratic, axis=-1),
         )
 
     def __add__(self, other: Moments) -> Moments:
@@ -415,17 +417,18 @@ class Moments:
             return replace(
                 self, linear=self.linear + other.linear, quadratic=self.quadratic + other.quadratic
             )
-        parts = zip(*((each.linear, each.quadratic) for each in (self, other)), strict=True)
         return Moments(
             self.z,
             np.append(self.rest, other.rest),
-            *(np.concatenate(each, axis=-2) for each in parts),
+            np.concatenate([self.linear, other.linear], axis=-2),
+            np.concatenate([self.quadratic, other.quadratic], axis=-2),
         )
 
     def on_points(self, poles: Poles, largest: float, some: slice) -> Moments:
         """Return the weights at the points of poles, which are some of those the moments are at."""
-        sums = (largest * values[..., some] for values in (self.linear, self.quadratic))
-        return Moments(largest * poles.points, self.rest, *map(poles.weights, sums))
+        linear = poles.weights(largest * self.linear[..., some])
+        quadratic = poles.weights(largest * self.quadratic[..., some])
+        return Moments(largest * poles.points, self.rest, linear, quadratic)
 
     def gains(self, filter: Filter, grid: Array, bias_factor: Array) -> Array:
         """Return what each parameter gains over KME, from weights.
@@ -463,9 +466,8 @@ def at_nodes(
     left out (``centred``), which leaves what is of the order of p_i.
     """
     components, q, p = problem.components, rows.root_masses[:, None], rows.masses[:, None]
-    c, beta, kappa = (
-        each[:, None] for each in (rows.update.rest, rows.update.beta, rows.update.kappa)
-    )
+    update = rows.update
+    c, beta, kappa = update.rest[:, None], update.beta[:, None], update.kappa[:, None]
     root, ones = np.sqrt(components.gamma), np.ones_like(components.gamma)
 
     def form(x: Array, y: Array) -> Callable[[slice], Array]:
@@ -480,7 +482,9 @@ def at_nodes(
     for some in slices(0, len(nodes.z), POLES_PER_BLOCK):
         pa, pb, whole = own(some), q * mean(some), mean_mean(some)
         g, form_of_v = pb / c, whole / c**2
-        first: Array | float = 0.0 if centred else (pb - p * whole) / c
+        first: Array | float = 0.0
+        if not centred:
+            first = (pb - p * whole) / c
         if problem.has_target:
             pe, crossed = q * target(some), mean_target(some)
             outside = np.asarray(problem.target_outside)[..., None, None] / nodes.z[some]

@@ -164,7 +164,8 @@ class LeaveOneOutSmoother:
 
         The filter's place, rows, a column and (parameters, rows).
         """
-        poles = self.poles(candidates) if poles is None else poles
+        if poles is None:
+            poles = self.poles(candidates)
         if poles:
             yield from self._at_poles(candidates, poles)
         for place, each in enumerate(candidates):
@@ -182,19 +183,18 @@ class LeaveOneOutSmoother:
         """
         distinct = list(dict.fromkeys(poles.values()))
         nodes = self._nodes(distinct)
-        numbers = {place: distinct.index(own) for place, own in poles.items()}
-        where = {
-            place: slice(*nodes.starts[number : number + 2]) for place, number in numbers.items()
-        }
-        c = {place: self._coefficients(own, candidates[place]) for place, own in poles.items()}
+        where, c = {}, {}
+        for place, own in poles.items():
+            number = distinct.index(own)
+            where[place] = slice(*nodes.starts[number : number + 2])
+            c[place] = self._coefficients(own, candidates[place])
         Z, means = self.regression.Z, self.regression.left_out_means
         for chunk in slices(0, len(self.light), ROWS_PER_BLOCK):
             rows = self.light[chunk]
             ratio, basis = self._ratios(nodes, rows), self._basis(1 - self.regression.masses[rows])
             for column in range(Z.shape[1]):
-                own = (
-                    Z[rows, column] - means[rows, column]
-                )  # what remains of the ratio far from the spectrum
+                # what remains of the ratio far from the spectrum
+                own = Z[rows, column] - means[rows, column]
                 f = ratio(column) / self.regression.root_masses[rows, None] - own[:, None]
                 for place, some in where.items():
                     predicted = _summed(c[place], f[:, some], basis)
@@ -230,7 +230,9 @@ class LeaveOneOutSmoother:
             return values
 
         diagonal = self._diagonal(nodes, rows)
-        ones = resolvent(U, projected[:, -1], q) / diagonal if regression.has_intercept else 0.0
+        ones: Array | float = 0.0
+        if regression.has_intercept:
+            ones = resolvent(U, projected[:, -1], q) / diagonal
 
         def of(column: int) -> Array:
             ratio = resolvent(U, projected[:, column], q * regression.Z[rows, column]) / diagonal
@@ -261,11 +263,10 @@ class LeaveOneOutSmoother:
                 for column, function in enumerate(functions):
                     f, means = ratio(column), regression.left_out_means[rows, column]
                     left = regression.projected[:, [column]] - means * regression.projected[:, [-1]]
-                    found = [
-                        np.real((resolvent * each) @ f.T) * own
-                        for each, own in zip(c, basis.T, strict=True)
-                    ]
-                    function[:, rows] = whole * left - regression.U[rows].T * sum(found)
+                    found = np.zeros_like(whole)
+                    for each, own in zip(c, basis.T, strict=True):
+                        found += np.real((resolvent * each) @ f.T) * own
+                    function[:, rows] = whole * left - regression.U[rows].T * found
         for some, refits in self._refits(candidates, poles):
             functions[..., some] = refits.functions(candidates)
         return functions
@@ -289,10 +290,9 @@ class LeaveOneOutSmoother:
                 rows = self.light[chunk]
                 diagonal = self._diagonal(nodes, rows)
                 basis = self._basis(1 - regression.masses[rows])
-                factors = sum(
-                    np.real((each / diagonal) @ resolvent.T) * own[:, None]
-                    for each, own in zip(c, basis.T, strict=True)
-                )
+                factors = np.zeros((len(rows), len(resolvent)))
+                for each, own in zip(c, basis.T, strict=True):
+                    factors += np.real((each / diagonal) @ resolvent.T) * own[:, None]
                 weights[rows] = ((U[rows] * factors) @ U.T) * (q / q[rows, None])
         for some, refits in self._refits(candidates, poles):
             weights[some] = refits.weights(candidates)
@@ -320,7 +320,9 @@ class LeaveOneOutSmoother:
         Heavy ones, or all without poles.
         """
         n = self.regression.n
-        rows = np.arange(n) if poles is None else self.heavy
+        rows = self.heavy
+        if poles is None:
+            rows = np.arange(n)
         if poles is None and n > MAX_ROWS_REFIT:
             needed = (
                 f"at most {MAX_ROWS_REFIT} rows can be left out by refits, which "
@@ -365,15 +367,11 @@ class Refits:
         (parameters, rows, columns).
         """
         means = self.regression.left_out_means[self.rows]
-        return np.stack(
-            [
-                means
-                + np.einsum(
-                    "ir,irm->im", self.towards * self._inverse(candidates, parameter), self.targets
-                )
-                for parameter in candidates.grid.tolist()
-            ]
-        )
+        predictions = []
+        for parameter in candidates.grid.tolist():
+            towards = self.towards * self._inverse(candidates, parameter)
+            predictions.append(means + np.einsum("ir,irm->im", towards, self.targets))
+        return np.stack(predictions)
 
     def functions(self, candidates: Candidates) -> Array:
         """Return ``LeaveOneOutSmoother.functions`` of these rows."""
@@ -406,5 +404,7 @@ def _summed(c: Array, f: Array, basis: Array) -> Array:
     Shape (parameters, rows).
     """
     parts = np.concatenate([f.real, -f.imag], axis=1).T
-    found = [np.concatenate([each.real, each.imag], axis=1) @ parts for each in c]
-    return sum(each * own for each, own in zip(found, basis.T, strict=True))
+    total: Array = np.zeros((c.shape[1], len(f)))
+    for each, own in zip(c, basis.T, strict=True):
+        total += np.concatenate([each.real, each.imag], axis=1) @ parts * own
+    return total

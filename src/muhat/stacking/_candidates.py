@@ -137,7 +137,9 @@ class NuSteps(Candidate):
     def names(self, sample: StackSample) -> list[str]:
         """Return a name for each number of steps, up to 5000 rows."""
         steps = whole_numbers(self, "steps", self.steps, 1)
-        return [f"ν-method, {t} steps" for t in steps] if sample.size <= MAX_ROWS_PRODUCTS else []
+        if sample.size > MAX_ROWS_PRODUCTS:
+            return []
+        return [f"ν-method, {t} steps" for t in steps]
 
     def fit(self, sample: StackSample) -> list[Measure]:
         """Return the weights after each number of steps."""
@@ -147,11 +149,12 @@ class NuSteps(Candidate):
         self, sample: StackSample, folds: Folds, waves: RandomFourierMoments
     ) -> list[Array]:
         """Return the waves of the weights without each fold, all folds in one iteration."""
-        return [waves.of_weights(weights) for weights in self._paths_of(sample, folds.left)]
+        return list(map(waves.of_weights, self._paths_of(sample, folds.left)))
 
     def _paths_of(self, sample: StackSample, masses: Array) -> list[Array]:
         bound = sample.kernel.bound
-        bound = bound if bound < np.inf else float(sample.kernel.diagonal(sample.X).max())
+        if bound == np.inf:
+            bound = float(sample.kernel.diagonal(sample.X).max())
         return self.paths(lambda V: sample.product(V) / bound, masses)
 
     def paths(self, product: Callable[[Array], Array], masses: Array) -> list[Array]:
@@ -242,7 +245,9 @@ class WardMixtures(Candidate):
 
     def names(self, sample: StackSample) -> list[str]:
         """Return a name for each number of clusters."""
-        kind = "whitened clusters" if self.whiten else "clusters"
+        kind = "clusters"
+        if self.whiten:
+            kind = "whitened clusters"
         return [f"{size} {kind}" for size in self.sizes_for(sample)]
 
     def sizes_for(self, sample: StackSample) -> list[int]:
@@ -268,7 +273,9 @@ class WardMixtures(Candidate):
 
     def _clusters(self, sample: StackSample) -> tuple[Array, list[Array]]:
         """Return the finest cluster of each row, and the parents of these at each level."""
-        tree, members, X = sample.whitened_tree if self.whiten else sample.tree
+        tree, members, X = sample.tree
+        if self.whiten:
+            tree, members, X = sample.whitened_tree
         levels = cut(tree, self.sizes_for(sample))
         labels = max(levels, key=np.max)
         first = np.unique(labels, return_index=True)[1]

@@ -70,12 +70,11 @@ class MixedEmbedding(Element):
     def inner(self, other: Embedding | MixedEmbedding) -> float:
         """Return the inner product ⟨f, g⟩."""
         self._check_same_space(other)
-        atoms = other.atoms if isinstance(other, MixedEmbedding) else other
-        total = self.atoms.inner(atoms) + float(self._with_points(atoms))
-        if isinstance(other, MixedEmbedding):
-            both = self.gaussians.inner_products(self.kernel, other.gaussians)
-            total += float(other._with_points(self.atoms) + self.masses @ both @ other.masses)
-        return total
+        if not isinstance(other, MixedEmbedding):
+            return self.atoms.inner(other) + float(self._with_points(other))
+        both = self.gaussians.inner_products(self.kernel, other.gaussians)
+        own = float(other._with_points(self.atoms) + self.masses @ both @ other.masses)
+        return self.inner(other.atoms) + own
 
     def squared_norm(self) -> float:
         """Return ‖f‖², zero where rounding would make it negative."""
@@ -120,4 +119,6 @@ class MixedEmbedding(Element):
         return replace(self, atoms=factor * self.atoms, masses=factor * self.masses)
 
     def _check_same_space(self, other: Element) -> None:
-        self.atoms._check_same_space(other.atoms if isinstance(other, MixedEmbedding) else other)
+        if isinstance(other, MixedEmbedding):
+            other = other.atoms
+        self.atoms._check_same_space(other)

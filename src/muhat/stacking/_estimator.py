@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from numbers import Real
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -209,7 +209,10 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
     def _held_out(self) -> HeldOutGain:
         check_is_fitted(self, "embedding_")
         element = self.embedding_
-        atoms = element.atoms if isinstance(element, MixedEmbedding) else cast(Embedding, element)
+        atoms = element
+        if isinstance(element, MixedEmbedding):
+            atoms = element.atoms
+        assert isinstance(atoms, Embedding)
         sample = StackSample(
             self.kernel_, atoms.points[: self.n_samples_seen_], self._masses, self.n_samples_seen_
         )
@@ -285,15 +288,22 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
             raise MuhatError("StackedMean", "unit_mass must be True or False", repr(self.unit_mass))
 
     def _checked_candidates(self, kernel: Kernel) -> list[Candidate]:
-        given = default_candidates(kernel) if self.candidates is None else self.candidates
-        for each in given if isinstance(given, list | tuple) else [given]:
+        if self.candidates is None:
+            return default_candidates(kernel)
+        given: Any = self.candidates
+        if isinstance(given, Candidate):
+            raise MuhatTypeError("StackedMean", "candidates must be a list", repr(given))
+        if not isinstance(given, list | tuple):
+            given = [given]
+        checked: list[Candidate] = [PlainMean()]
+        for each in given:
             if not isinstance(each, Candidate):
                 needed = "candidates must be a list of Candidate objects"
                 advice = "as in [GaussianFit(), NuSteps()]"
                 raise MuhatTypeError("StackedMean", needed, repr(each), advice)
-        if not isinstance(given, list | tuple):
-            raise MuhatTypeError("StackedMean", "candidates must be a list", repr(given))
-        return [PlainMean(), *(each for each in given if not isinstance(each, PlainMean))]
+            if not isinstance(each, PlainMean):
+                checked.append(each)
+        return checked
 
 
 def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
@@ -301,7 +311,7 @@ def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
 
     ``ClusterJitter`` is for kernels that lack the kernel mean of a Gaussian in closed form.
     """
-    found = [
+    found: list[Candidate] = [
         PlainMean(),
         NuSteps(),
         GaussianFit(),
@@ -309,7 +319,9 @@ def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
         WardMixtures(whiten=True),
         IndependentBlocks(),
     ]
-    return found if kernel is None or kernel.has_gaussian_means else [*found, ClusterJitter()]
+    if kernel is not None and not kernel.has_gaussian_means:
+        found.append(ClusterJitter())
+    return found
 
 
 def _counted(rows: Array, sample_weight: Any) -> tuple[Array, Array]:

@@ -84,7 +84,9 @@ def measure_from(P: Mixture | Recombination, origin: Array) -> Mixture | Recombi
 
 def draw_from(P: Mixture | Recombination, n: int, rng: np.random.Generator) -> Array:
     """Return n points from P, spread more evenly than independent ones."""
-    return P.draw(n, rng) if isinstance(P, Recombination) else spread_draws(P, n, rng)
+    if isinstance(P, Recombination):
+        return P.draw(n, rng)
+    return spread_draws(P, n, rng)
 
 
 def spread_draws(P: Mixture, n: int, rng: np.random.Generator) -> Array:

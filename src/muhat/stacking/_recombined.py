@@ -92,11 +92,9 @@ class IndependentBlocks(Recombined):
 
     def names(self, sample: StackSample) -> list[str]:
         """Return a name for each number of blocks, if there are enough features and rows."""
-        return (
-            [f"{count} blocks of features" for count in self._counts(sample)]
-            if self.is_for(sample)
-            else []
-        )
+        if not self.is_for(sample):
+            return []
+        return [f"{count} blocks of features" for count in self._counts(sample)]
 
     def _counts(self, sample: StackSample) -> list[int]:
         asked, d = whole_numbers(self, "n_blocks", self.n_blocks, 2), sample.X.shape[1]
@@ -125,7 +123,9 @@ class ClusterJitter(Recombined):
 
     def names(self, sample: StackSample) -> list[str]:
         """Return one name, if there are rows enough."""
-        return ["jitter"] if self.is_for(sample) else []
+        if not self.is_for(sample):
+            return []
+        return ["jitter"]
 
     def parts(self, sample: StackSample) -> list[Array]:
         """Return 1, the share, and minus the share."""

@@ -75,7 +75,9 @@ class StackSample:
 
     def product(self, V: Array) -> Array:
         """Return K V."""
-        return self._gram @ V if self.n <= MAX_ROWS_DENSE else self.kernel.product(self.X, V)
+        if self.n > MAX_ROWS_DENSE:
+            return self.kernel.product(self.X, V)
+        return self._gram @ V
 
     @cached_property
     def _gram(self) -> Array:
@@ -315,7 +317,8 @@ def _wave(phases: Array) -> Array:
 
 def indicators(labels: Array, count: int, weights: Array | None = None) -> Any:
     """Return the matrix that sums rows of values by label, sparse unless it is small."""
-    weights = np.ones(len(labels)) if weights is None else weights
+    if weights is None:
+        weights = np.ones(len(labels))
     places = labels, np.arange(len(labels))
     if count * len(labels) > MIN_SIZE_SPARSE:
         return csr_array((weights, places), shape=(count, len(labels)))

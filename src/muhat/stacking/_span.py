@@ -118,14 +118,14 @@ def combination(
         if not closed:
             drawn.append((float(masses.sum()), gaussians))
     counts = draws_for(sample.n, np.array([mass for mass, _ in drawn]))
-    points = [draw_from(P, count, rng) for (_, P), count in zip(drawn, counts, strict=True)]
-    on_points = [
-        np.full(count, mass / count) for (mass, _), count in zip(drawn, counts, strict=True)
-    ]
-    element = Embedding(
-        sample.kernel, np.concatenate([sample.X, *points]), np.concatenate([weights, *on_points])
-    )
-    return MixedEmbedding(element, gaussians, masses) if mixtures and closed else element
+    points, on_points = [sample.X], [weights]
+    for (mass, P), count in zip(drawn, counts, strict=True):
+        points.append(draw_from(P, count, rng))
+        on_points.append(np.full(count, mass / count))
+    element = Embedding(sample.kernel, np.concatenate(points), np.concatenate(on_points))
+    if mixtures and closed:
+        return MixedEmbedding(element, gaussians, masses)
+    return element
 
 
 def draws_for(n: int, masses: Array) -> list[int]:

@@ -85,7 +85,9 @@ class Stack:
 
 def total_mass(measure: Measure) -> float:
     """Return the total mass of an estimate."""
-    return 1.0 if isinstance(measure, Mixture | Recombination) else float(measure.sum())
+    if isinstance(measure, Mixture | Recombination):
+        return 1.0
+    return float(measure.sum())
 
 
 def trust_in_candidates(sample: StackSample) -> float:
@@ -116,8 +118,10 @@ def _moments(
         own = sample.kernel(sample.X)
         return LeftOutMoments(own[None], own, np.ones(1))
     known = sample.kernel.has_frequencies
-    in_folds = sample.n > MAX_ROWS_ONE_BY_ONE or not known
-    folds = Folds.from_sample(sample, min(N_FOLDS, sample.n) if in_folds else None, rng)
+    n_folds = None
+    if sample.n > MAX_ROWS_ONE_BY_ONE or not known:
+        n_folds = min(N_FOLDS, sample.n)
+    folds = Folds.from_sample(sample, n_folds, rng)
     if n_frequencies is None or not known:
         return LeftOutMoments.from_refits(candidates, sample, folds, N_DRAWS_WEIGHTS, rng)
     with np.errstate(over="ignore"):

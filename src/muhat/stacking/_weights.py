@@ -103,7 +103,9 @@ class LeftOutMoments:
     @property
     def _fold_weights(self) -> Array:
         """s(1 − s), normalised: with these, folds of unequal shares s leave the mean unchanged."""
-        weights = self.shares * (1 - self.shares) if len(self.shares) > 1 else self.shares
+        weights = self.shares
+        if len(self.shares) > 1:
+            weights = self.shares * (1 - self.shares)
         return weights / weights.sum()
 
     @property
@@ -118,7 +120,9 @@ class LeftOutMoments:
     def gain(self, w: Array) -> float:
         """Return how much lower the score of weights is than KME's, as a share of KME's risk."""
         plain = np.eye(len(w))[0]
-        return (self.score(plain) - self.score(w)) / self.risk if self.risk > 0 else 0.0
+        if self.risk <= 0:
+            return 0.0
+        return (self.score(plain) - self.score(w)) / self.risk
 
     def damping(self, w: Array, bias_factor: float) -> float:
         """Return how far to go from the plain mean to the estimate of weights w, between 0 and 1.
@@ -131,13 +135,13 @@ class LeftOutMoments:
         h = w - np.eye(len(w))[0]
         gained, squared = float(self.cross @ h - self.inner[0] @ h), float(h @ self.inner @ h)
         if squared <= ROUNDING_SHARE * float(np.abs(self.inner).max()):
-            return 1.0  # no step at all, whose length says nothing
+            return 1.0  # no step at all
         return min(max(gained / (bias_factor * squared), 0.0), 1.0)
 
     def best_weights(self, masses: Array | None = None) -> Array:
         """Return w ≥ 0 that minimises wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖² with total mass one.
 
-        Where candidates cannot be told apart, as when all rows are equal, the pull decides: equal
+        Where candidates are indistinguishable, as when all rows are equal, the pull decides: equal
         weights.
 
         Parameters
@@ -151,7 +155,9 @@ class LeftOutMoments:
         pull = max(RIDGE * self.risk, least)
         gamma, V = np.linalg.eigh(self.inner + pull * np.eye(count))
         scale = np.sqrt(np.maximum(gamma, least))[:, None]
-        bonus = SUM_BONUS * max(self.risk, 0) if masses is None else 0.0
+        bonus = 0.0
+        if masses is None:
+            bonus = SUM_BONUS * max(self.risk, 0)
         root, aim = scale * V.T, (V / scale.T).T @ (self.cross + bonus + pull / count)
         if masses is None:
             w = nnls(root, aim)[0]
@@ -160,7 +166,9 @@ class LeftOutMoments:
         else:
             w = _least_squares_with_total(root, aim, masses)
         plain = np.eye(count)[0]
-        return w if self.score(w) <= self.score(plain) + pull else plain
+        if self.score(w) <= self.score(plain) + pull:
+            return w
+        return plain
 
 
 def _least_squares_with_total(root: Array, aim: Array, masses: Array) -> Array:

@@ -20,7 +20,7 @@ class Distance(Kernel):
     """k(x, y) = (‖x − o‖ + ‖y − o‖ − ‖x − y‖)/2 from an origin o, in units of the largest distance.
 
     Centring takes the origin out: HKH is −HDH/2 of the distances D (Sejdinovic et al. 2013). The
-    origin makes the kernel positive semi-definite on every point, so that landmarks can stand for
+    origin makes the kernel positive semi-definite on every point, so that landmarks can replace
     it.
 
     Parameters

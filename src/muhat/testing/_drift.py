@@ -225,7 +225,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     share one reference, and one that happens to be odd makes many p-values small at once.
 
     Memory does not grow: rows of the reference, drawn at random, and a history of bounded length
-    are held. A detector can be pickled, and saved with ``muhat.save``, and goes on where it was.
+    are held. A detector can be pickled or saved with ``muhat.save``, and resumes where it stopped.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         ``standardize``, ``distinct``, ``block_length`` and a seed. If not given, the default
         statistics by 200 landmarks, 500 bins and early stopping, which takes about a second.
     alpha : float, default=0.05
-        The probability of any false alarm, over the whole life.
+        The probability of any false alarm, over all batches.
     horizon : int, default=100
         Batches over which half of alpha is spread evenly; half of the rest goes to the next ``2 *
         horizon`` batches, and so on: the level of batch t decreases as t⁻², and is alpha/(2
@@ -458,7 +458,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     def _tested(
         self, batch: Array, number: int, permutations: int, name: str = "batch"
     ) -> TwoSampleResult:
-        """Return the test of a batch against the reference, with at least so many permutations."""
+        """Return the test of a batch against the reference, with ``permutations`` at least."""
         if self.test is None:
             is_small = len(batch) + len(self.reference_) <= MAX_ROWS_DENSE
             gram = "dense" if is_small else Nystrom(N_LANDMARKS)

@@ -102,7 +102,7 @@ class PooledMatrix(PooledGram):
         return cls(means, kernel, rows)
 
     def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
-        """Return MMD as it is; nothing where the kernel does not tell any units apart."""
+        """Return MMD as it is; nothing where all units are equal to the kernel."""
         return list(statistics) if self.S.any() else []
 
     def statistics(self, statistics: Sequence[Statistic], labels: Array) -> tuple[Array, Array]:
@@ -159,7 +159,7 @@ class PooledSpectrum(PooledGram):
     def from_rows(
         cls, kernel: Kernel, Z: Array, gram: str | Approximation = "dense"
     ) -> PooledSpectrum:
-        """Decompose the centred Gram matrix of the rows, or that of features which stand for it."""
+        """Decompose the centred Gram matrix of the rows, or that of features which replace it."""
         if isinstance(gram, Approximation):
             return cls.from_features(features_for(kernel, gram, Z), Z)
         K = gram_matrix(kernel, Z)

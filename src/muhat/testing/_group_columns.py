@@ -29,9 +29,11 @@ class GroupFeature:
     p_value: float
     """Corrected for the number of columns: exact for whether any of them differs."""
     group: str
-    """The group whose mean is furthest from that of the rest."""
+    """The group that adds most to that share."""
     shift: float
     """Its mean minus that of the rest, in standard deviations within groups (and strata)."""
+    spread: float = 1.0
+    """Its standard deviation over that within the others; 0 if it has one row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,29 +71,36 @@ def column_differences(
     Z = _centred_over_strata(F, design)
     values = np.empty((d, sums.n_relabelings))
     n = sums.n_rows
-    from_rest = np.zeros((design.n_groups, d))
+    from_rest = added = np.zeros((design.n_groups, d))
     for some, S in sums.blocks(Z):
         values[:, some] = (((1 / n[some])[:, None, :] @ S**2)[:, 0] @ W).T
         if some.start == 0:
             from_rest = (S[0] / n[0][:, None]) ** 2 @ W
+            added = from_rest * n[0][:, None]
     table = PermutationTable(values, np.abs(values).max(axis=1))
     N = design.sizes.sum()
     pooled = F.sum(axis=0) / N
     spread = N * (pooled * (1 - pooled)) @ W
     shares = np.divide(values[:, 0], spread, out=np.zeros(d), where=spread > 0)
-    shifts = _shifts(X, design)
+    shifts, spreads = _shifts(X, design), _spreads(X, design)
     features = []
     for column, p in enumerate(table.corrected.tolist()):
-        group = int(np.abs(shifts[:, column]).argmax())
-        shift = float(shifts[group, column])
-        share = float(shares[column])
-        label = str(design.names[group])
-        features.append(GroupFeature(names[column], share, p, label, shift))
+        group = int(added[:, column].argmax())
+        features.append(
+            GroupFeature(
+                names[column],
+                float(shares[column]),
+                p,
+                str(design.names[group]),
+                float(shifts[group, column]),
+                float(spreads[group, column]),
+            )
+        )
     features.sort(key=lambda each: (each.p_value, -each.share))
     # As shares of each column's spread, so that columns of different units can be compared.
     relative = np.divide(from_rest, spread, out=np.zeros_like(from_rest), where=spread > 0)
     columns = tuple(relative.argmax(axis=1).tolist())
-    return ColumnDifferences(tuple(features), columns, shifts, _spreads(X, design))
+    return ColumnDifferences(tuple(features), columns, shifts, spreads)
 
 
 def _below(values: Array, cuts: Array, design: GroupDesign) -> Array:

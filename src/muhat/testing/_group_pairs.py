@@ -30,8 +30,8 @@ SMALLEST_P_VALUE, LARGEST_SMALLEST_P_VALUE = 0.01, 0.04
 MAX_RELABELINGS_OF_ALL = 2**22
 """Relabelings of all pairs together beyond which the second applies."""
 
-PAIRS_PER_CHUNK = 16
-"""Pairs that are worked on together by one core."""
+PAIRS_PER_CHUNK = 64
+"""Pairs that are worked on together by one core: they share the products of labels."""
 
 MAX_PRODUCTS_HELD = 2**21
 """Products of labels, or sums over units, that are held at a time (16 MB)."""
@@ -155,9 +155,12 @@ class _PairStatistics:
     def values(self, member: Array, some: Array) -> Array:
         """Return the statistics of some pairs, shape (relabelings, len(some), J)."""
         inside = member.astype(np.float64)
+        return np.asarray(self._squares(inside, some) * self._factors(inside, some)[:, :, None])
+
+    def _factors(self, inside: Array, some: Array) -> Array:
+        """Return 1/n_a + 1/n_b of every relabeling and pair, shape (relabelings, len(some))."""
         n = inside @ self.sizes[some].T
-        factor = 1 / n + 1 / (self.sizes[some].sum(axis=1) - n)
-        return np.asarray(self._squares(inside, some) * factor[:, :, None])
+        return np.asarray(1 / n + 1 / (self.sizes[some].sum(axis=1) - n))
 
     def _squares(self, inside: Array, some: Array) -> Array:
         raise NotImplementedError
@@ -174,14 +177,40 @@ class _QuadraticForms(_PairStatistics):
         packed = forms[:, :, self.first, self.second]
         packed[:, :, self.first != self.second] *= 2
         self.forms = packed  # (P, J, c(c + 1)/2)
+        # In single precision products are twice as fast; a sum of k terms is off by k ε Σ|a| at
+        # most, and what is closer to a threshold than that is computed again.
+        self.single = packed.astype(np.float32)
+        self.rounding = len(self.first) * 2.0**-23 * np.abs(packed).sum(axis=2)  # (P, J)
         self.n_held = max(1, MAX_PRODUCTS_HELD // len(self.first))
         super().__init__(sizes, moments, observed)
 
+    def exceedances(self, member: Array, some: Array) -> Array:
+        """Return how many relabelings reach the observed statistic, for some of the pairs."""
+        count = np.zeros(len(some))
+        thresholds = self.thresholds[some]
+        for held in slices(0, len(member), self.n_held):
+            factor = self._factors(member[held].astype(np.float64), some)
+            # T ≥ threshold as a limit of the sum, which is T over a factor.
+            limits = thresholds / factor[:, :, None]
+            close = self.rounding[some]
+            found = self._products(member[held].astype(np.float32), self.single[some])
+            is_sure = (found >= limits + close).any(axis=2)
+            is_close = (found >= limits - close).any(axis=2) & ~is_sure
+            count += is_sure.sum(axis=0)
+            for place in np.flatnonzero(is_close.any(axis=0)).tolist():
+                again = member[held][is_close[:, place]]
+                values = self.values(again, some[[place]])[:, 0]
+                count[place] += (values >= thresholds[place]).any(axis=1).sum()
+        return count
+
     def _squares(self, inside: Array, some: Array) -> Array:
+        return self._products(inside, self.forms[some])
+
+    def _products(self, inside: Array, forms: Array) -> Array:
+        """Return xᵀAx of every relabeling x and form A, shape (relabelings, P, J)."""
         products = inside[:, self.first] * inside[:, self.second]
-        _, J, length = self.forms.shape
-        found = products @ self.forms[some].reshape(-1, length).T
-        return found.reshape(len(inside), len(some), J)
+        P, J, length = forms.shape
+        return (products @ forms.reshape(-1, length).T).reshape(len(inside), P, J)
 
 
 class _SumsOverUnits(_PairStatistics):

@@ -9,6 +9,7 @@ from typing import Any
 from muhat._summary import FOUND, NEUTRAL, Summary
 from muhat._wording import p_text, p_value_text, rows_text, shift_text
 from muhat.testing._group_columns import GroupFeature
+from muhat.testing._group_pictures import GroupPictures
 from muhat.testing._results import LEVEL, Result
 from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import (
@@ -66,6 +67,56 @@ class PairDifference:
     groups."""
 
 
+@dataclass(frozen=True)
+class _Change:
+    """How a column differs between a group of n rows, of N in all, and the rest."""
+
+    group: str
+    n: int
+    N: int
+    column: str
+    shift: float
+    spread: float
+
+    @property
+    def kind(self) -> str:
+        """Whether it differs most in its "mean", "spread" or "shape"."""
+        error = (1 / self.n + 1 / max(1, self.N - self.n)) ** 0.5
+        is_shifted = abs(self.shift) >= MIN_STANDARD_ERRORS * error
+        log_ratio = 0.0
+        if self.spread > 0 and self.n > 1:
+            log_ratio = abs(log(self.spread))
+        if is_shifted and abs(self.shift) >= log_ratio:
+            return "mean"
+        if log_ratio >= max(log(MIN_SPREAD_RATIO), MIN_SPREAD_ERRORS * error / 2**0.5):
+            return "spread"
+        if is_shifted:
+            return "mean"
+        return "shape"
+
+    @property
+    def words(self) -> str:
+        """The change as the end of a sentence."""
+        kind = self.kind
+        if kind == "mean":
+            words = shift_words(self.shift, f"in {self.group} than in the rest")
+            return f"{self.column}, whose mean is {words}"
+        if kind == "spread":
+            more = "more" if self.spread > 1 else "less"
+            times = f"{self.spread:.2g} times the standard deviation of the others"
+            return f"{self.column}, which varies {more} in {self.group} ({times})"
+        return f"{self.column}, in the shape of its distribution more than in its mean or spread"
+
+    @property
+    def short(self) -> str:
+        """The change in a cell of a table."""
+        return {
+            "mean": shift_text(self.shift),
+            "spread": f"SD × {self.spread:.2g}",
+            "shape": "(shape)",
+        }[self.kind]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupResult(Result):
     """Whether groups come from one distribution, and which differ.
@@ -88,6 +139,10 @@ class GroupResult(Result):
         How many rows are permuted together as a bin; 1 without bins, also with clusters.
     tolerance : Tolerance or None
         What was allowed, in which kernel, and whether any group differs by more.
+    pictures : GroupPictures or None
+        What displays and pages draw: a map, distances, and quantiles of columns.
+    left_out : tuple of str
+        Sentences on what of the data was not tested, with which the verdict ends.
     """
 
     n: int
@@ -97,6 +152,8 @@ class GroupResult(Result):
     title: str | None = None
     rows_together: int = 1
     tolerance: Tolerance | None = None
+    pictures: GroupPictures | None = None
+    left_out: tuple[str, ...] = ()
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: which groups differ, and in what."""
@@ -183,7 +240,8 @@ class GroupResult(Result):
         if len(different) > 1:
             p, differ = f"each {p_text(max(p_values), is_bound=True)}", "differ"
         rows = f"({self.n:,} rows in all)"
-        corrected = f"({p}, corrected for {len(self.groups):,} groups)"
+        approximately = ", approximately" if self.tolerance is not None else ""
+        corrected = f"({p}{approximately}, corrected for {len(self.groups):,} groups)"
         return f"{len(different):,} of {many} {rows} {differ} {how}: {names} {corrected}."
 
     def _where(self, level: float) -> str:
@@ -198,54 +256,32 @@ class GroupResult(Result):
         first = self.groups[0]
         if self.tolerance is not None:
             first = next(iter(self._more_than_tolerance(level)), first)
-        if first.p_value <= level:
-            return f"Largest difference: {self._change_words(first)}."
-        n = next(each.n for each in self.groups if str(each.group) == str(most.group))
-        if abs(most.shift) < MIN_STANDARD_ERRORS * self._error(n):
-            return f"Largest difference: {most.name}, in spread or shape more than in its mean."
-        words = shift_words(most.shift, f"in {most.group} than in the rest")
-        return f"Largest difference: {most.name}, whose mean is {words}."
+        if first.p_value > level:
+            n = self._rows_of(most.group)
+            change = _Change(most.group, n, self.n, most.name, most.shift, most.spread)
+            return f"Largest difference: {change.words}."
+        return f"Largest difference: {self._change(first).words}."
 
-    def _error(self, n: int) -> float:
-        """Return the standard error of a shift of a group with n rows."""
-        return float((1 / n + 1 / max(1, self.n - n)) ** 0.5)
+    def _rows_of(self, group: str) -> int:
+        return next(each.n for each in self.groups if str(each.group) == group)
 
-    def _kind_of_change(self, each: GroupDifference) -> str:
-        """Return whether the column of a group differs most in its "mean", "spread" or "shape"."""
-        error = self._error(each.n)
-        is_shifted = abs(each.shift) >= MIN_STANDARD_ERRORS * error
-        log_ratio = abs(log(each.spread)) if each.spread > 0 and each.n > 1 else 0.0
-        least = max(log(MIN_SPREAD_RATIO), MIN_SPREAD_ERRORS * error / 2**0.5)
-        if is_shifted and abs(each.shift) >= log_ratio:
-            return "mean"
-        if log_ratio >= least:
-            return "spread"
-        return "mean" if is_shifted else "shape"
-
-    def _change_words(self, each: GroupDifference) -> str:
-        """Return the column in which a group differs most, and how, in words."""
-        kind = self._kind_of_change(each)
-        if kind == "mean":
-            words = shift_words(each.shift, f"in {each.group} than in the rest")
-            return f"{each.column}, whose mean is {words}"
-        if kind == "spread":
-            more = "more" if each.spread > 1 else "less"
-            return f"{each.column}, which varies {more} in {each.group} ({self._times(each)})"
-        return f"{each.column}, in the shape of its distribution more than in its mean or spread"
-
-    def _times(self, each: GroupDifference) -> str:
-        return f"{each.spread:.2g} times the standard deviation of the others"
+    def _change(self, each: GroupDifference) -> _Change:
+        return _Change(str(each.group), each.n, self.n, each.column, each.shift, each.spread)
 
     def change_text(self, each: GroupDifference) -> str:
         """Return the column in which a group differs most, and by how much, for a table."""
         if not each.column:
             return ""
-        kind = self._kind_of_change(each)
-        if kind == "spread":
-            return f"{each.column} SD × {each.spread:.2g}"
-        if kind == "shape":
-            return f"{each.column} (shape)"
-        return f"{each.column} {shift_text(each.shift)}"
+        change = self._change(each)
+        if each.p_value > LEVEL and change.kind == "shape":
+            return f"{each.column} {shift_text(each.shift)}"
+        return f"{each.column} {change.short}"
+
+    def column_text(self, each: GroupFeature) -> str:
+        """Return which group adds most to the difference of a column, and how, for a table."""
+        n = self._rows_of(each.group)
+        change = _Change(each.group, n, self.n, each.name, each.shift, each.spread)
+        return f"{each.group} {change.short}"
 
     def _summary(self) -> Summary:
         rows = []

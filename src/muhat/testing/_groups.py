@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from muhat.testing._group_pairs import (
     n_last_look,
     p_values_of_pairs,
 )
+from muhat.testing._group_pictures import GroupPictures, column_quantiles
 from muhat.testing._group_results import GroupDifference, GroupResult, PairDifference
 from muhat.testing._group_statistics import (
     GroupDistances,
@@ -191,14 +193,18 @@ class GroupTest(PermutationTest):
         columns = column_differences(scaled[design.rows], design, permuted.sums, names)
         p_of_groups = self._step_down(scaled, statistics, permuted, rng)
         p_of_pairs = self._pair_p_values(permuted, statistics, rng)
-        found = _Found(permuted.distances, p_of_groups, p_of_pairs)
+        found = _Found(permuted.features, permuted.distances, p_of_groups, p_of_pairs)
         if self.tolerance is not None:
             found = self._with_tolerance(found, scaled, permuted, "pairs" in codes, rng)
-        groups = _group_differences(found, permuted, columns, names)
+        n_rows = np.bincount(codes["groups"].codes, minlength=design.n_groups)
+        groups = _group_differences(found, design, n_rows, columns, names)
+        quantiles = column_quantiles(
+            rows, codes["groups"].codes, names, columns.features, design.n_groups
+        )
         pairs = _pair_differences(found, design)
         return GroupResult(
             **result_fields(permuted.table, permuted.candidates),
-            n=len(design.rows),
+            n=len(rows),
             groups=tuple(sorted(groups, key=_most_different_first)),
             pairs=tuple(sorted(pairs, key=_most_different_first)),
             features=columns.features,
@@ -207,6 +213,9 @@ class GroupTest(PermutationTest):
             title=codes["groups"].title,
             rows_together=int(design.sizes[0]) if design.are_bins else 1,
             tolerance=found.tolerance,
+            pictures=GroupPictures.from_features(
+                found.features, design, found.distances.between, quantiles
+            ),
         )
 
     def _check(self) -> list[Statistic]:
@@ -319,10 +328,10 @@ class GroupTest(PermutationTest):
         scores = np.logaddexp.reduce([each.log_scores for each in found])
         (kernel,), _ = candidates[table.largest_statistic]
         (place,) = (number for number, each in enumerate(kernels) if each is kernel)
-        distances = GroupDistances.from_features(spectra[place].features(design), design)
+        features = spectra[place].features(design)
         soft_maxima = (scores - np.log(len(candidates))) / SHARPNESS
         pool = list(zip(kernels, spectra, strict=True))
-        return _Permuted(design, table, candidates, soft_maxima, distances, sums, pool)
+        return _Permuted(design, table, candidates, soft_maxima, features, sums, pool)
 
     def _with_tolerance(
         self,
@@ -335,7 +344,7 @@ class GroupTest(PermutationTest):
         """Return what was found with distances in one kernel, and p-values for more than δ."""
         design = permuted.design
         learn = X[rng.permutation(design.rows)]
-        kernel = self._tolerance_kernel().resolve(learn)
+        kernel = self._tolerance_kernel(learn)
         allowed = ToleranceTest.nothing_to_compare(design, self.tolerance)
         if permuted.spectra:
             allowed = ToleranceTest.from_rows(
@@ -360,15 +369,22 @@ class GroupTest(PermutationTest):
             float(p_values.min()),
         )
         return replace(
-            found, distances=allowed.distances, p_of_tolerance=p_values, tolerance=tolerance
+            found,
+            features=allowed.features,
+            distances=allowed.distances,
+            p_of_tolerance=p_values,
+            tolerance=tolerance,
         )
 
-    def _tolerance_kernel(self) -> Kernel:
-        """Return the kernel in which a tolerance is measured."""
+    def _tolerance_kernel(self, learn: Array) -> Kernel:
+        """Return the kernel in which a tolerance is measured, its bandwidth a number."""
         kernels = as_kernels(self.kernel)
+        kernel = kernels[0]
         if self.kernel is None or len(kernels) > 1:
-            return Gaussian()
-        return kernels[0]
+            kernel = Gaussian()
+        with catch_warnings():
+            simplefilter("ignore", UserWarning)  # most rows are equal: result.tolerance.kernel
+            return kernel.resolve(learn)
 
     def _pair_p_values(
         self, permuted: _Permuted, statistics: list[Statistic], rng: np.random.Generator
@@ -425,24 +441,31 @@ class GroupTest(PermutationTest):
 
 @dataclass(frozen=True, eq=False)
 class _Permuted:
-    """All statistics for every relabeling, scores of groups, and observed distances."""
+    """All statistics for every relabeling, scores of groups, and features of units."""
 
     design: GroupDesign
     table: PermutationTable
     candidates: Candidates
     scores: Array
     """The soft maximum of every group's scores against the rest, shape (T, B + 1)."""
-    distances: GroupDistances
-    """For the kernel of the largest statistic."""
+    features: Array
+    """Of units, for the kernel of the largest statistic, shape (C, r)."""
     sums: GroupSums
     spectra: list[tuple[Kernel, GroupSpectrum]]
     """Every kernel with its spectrum; none if all rows are equal."""
+
+    @property
+    def distances(self) -> GroupDistances:
+        """For the kernel of the largest statistic."""
+        return GroupDistances.from_features(self.features, self.design)
 
 
 @dataclass(frozen=True, eq=False)
 class _Found:
     """Distances and p-values of groups against the rest, and of pairs."""
 
+    features: Array
+    """Of units, in the kernel that distances are measured in, shape (C, r)."""
     distances: GroupDistances
     p_of_groups: Array
     p_of_pairs: Array
@@ -465,18 +488,21 @@ def _no_differences(kernel: Kernel, sums: GroupSums, design: GroupDesign) -> _Pe
     """Return what is found in rows that are all equal: every p-value is 1."""
     T = design.n_groups
     table = PermutationTable(np.zeros((1, sums.n_relabelings)), np.zeros(1))
-    distances = GroupDistances(np.zeros(T), np.zeros((T, T)))
     scores = np.zeros((T, sums.n_relabelings))
-    return _Permuted(design, table, [((kernel,), (MMD(),))], scores, distances, sums, [])
+    features = np.zeros((len(design.labels), 1))
+    return _Permuted(design, table, [((kernel,), (MMD(),))], scores, features, sums, [])
 
 
 def _group_differences(
-    found: _Found, permuted: _Permuted, columns: ColumnDifferences, names: tuple[str, ...]
+    found: _Found,
+    design: GroupDesign,
+    n_rows: Array,
+    columns: ColumnDifferences,
+    names: tuple[str, ...],
 ) -> list[GroupDifference]:
     """Return every group against the rest."""
-    n_rows = permuted.sums.n_rows[0].astype(int)
     groups = []
-    for t, label in enumerate(permuted.design.names):
+    for t, label in enumerate(design.names):
         column = columns.columns[t]
         p_tolerance = None
         if found.p_of_tolerance is not None:

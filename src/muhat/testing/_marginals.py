@@ -15,7 +15,7 @@ N_CUTS = 64
 """Quantiles of a column at which distribution functions are compared, if units are permuted."""
 
 MAX_VALUES_HELD = 2**17
-"""Values of distribution functions that are held at a time: so many stay in the cache."""
+"""Values of distribution functions held at a time; this number of them fits the cache."""
 
 MAX_COUNTS_HELD = 2**23
 """How many counts of rows by unit, column and cut are held at most (64 MB)."""

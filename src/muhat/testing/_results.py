@@ -96,7 +96,7 @@ class Result(Reportable, HtmlReprMixin):
     tests : tuple of SingleTest
         All of them.
     least_p_value : float
-        The least p-value that data of this size, or so many permutations, can give.
+        The least p-value that data of this size, or this number of permutations, can give.
     """
 
     p_value: float

@@ -102,6 +102,8 @@ def check_tolerance(who: str, tolerance: Any) -> None:
 class ToleranceTest:
     """Every group against the rest in one kernel: distances, δ, and p-values for more than δ."""
 
+    features: Array
+    """Of units, shape (C, r)."""
     distances: GroupDistances
     delta: float
     p_values: Array
@@ -112,7 +114,8 @@ class ToleranceTest:
         """Return what is found in rows that are all equal."""
         T = design.n_groups
         delta = 0.0 if tolerance == HALVES else float(tolerance)
-        return cls(GroupDistances(np.zeros(T), np.zeros((T, T))), delta, np.ones(T))
+        features = np.zeros((len(design.labels), 1))
+        return cls(features, GroupDistances.from_features(features, design), delta, np.ones(T))
 
     @classmethod
     def from_rows(
@@ -139,14 +142,11 @@ class ToleranceTest:
             delta = float(tolerance)
         starts = np.searchsorted(split.unit_of_part, np.arange(len(design.labels)))
         units = np.add.reduceat(features, starts, axis=0)
-        noise: _CellNoise | _PairNoise
-        if has_pairs:
-            noise = _PairNoise(units, design)
-        else:
-            noise = _CellNoise(units, design)
+        noise_of = {True: _PairNoise, False: _CellNoise}[has_pairs]
+        noise = noise_of(units, design)
         p_values = _p_values(noise, delta, n_draws, rng)
         p_values[_n_units(design, has_pairs) < 2] = 1.0
-        return cls(GroupDistances.from_features(units, design), delta, p_values)
+        return cls(units, GroupDistances.from_features(units, design), delta, p_values)
 
 
 @dataclass(frozen=True, eq=False)

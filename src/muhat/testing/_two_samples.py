@@ -129,7 +129,7 @@ class TwoSampleTest(PermutationTest):
         The p-value is then approximate: better, the longer the blocks are than the dependence. By
         default rows are taken as independent.
     early_stopping : int, default=None
-        Draw permutations until so many of them (20, say) are as large as observed,
+        Draw permutations until this many of them (20, say) are as large as observed,
         ``n_permutations`` at most: exact for ``p_value`` (Besag and Clifford 1991), not for those
         of single statistics. By default all are drawn, as they seldom cost more than the Gram
         matrices and their eigendecompositions.

@@ -135,12 +135,10 @@ def _lambdas(who: str, filter: Filter, grid: Array, kappa2: float) -> Array:
 def _exponents(filter: Filter, exponents: Sequence[float] | None) -> list[float]:
     """Return the exponents to check (C3) at, none beyond the qualification."""
     limit = filter.qualification
+    if exponents is None and np.isfinite(limit):
+        return [limit * share for share in (0.25, 0.5, 0.75, 1.0)]
     if exponents is None:
-        return (
-            [limit * share for share in (0.25, 0.5, 0.75, 1.0)]
-            if np.isfinite(limit)
-            else list(EXPONENTS)
-        )
+        return list(EXPONENTS)
     etas = [positive("check_definition_1", "exponents", eta) for eta in exponents]
     if not etas or max(etas) > limit:
         needed = f"exponents must be some, and at most the filter's qualification {limit:g}"
@@ -154,7 +152,9 @@ def _slope(lambdas: Array, residuals: Array) -> float:
     lambdas, left = lambdas[order], residuals[order].max(axis=1)
     seen = np.flatnonzero((left > 0) & (left < 0.5))[:2]
     if len(seen) < 2:
-        return float("nan") if left[0] > 0 else float("inf")
+        if left[0] > 0:
+            return float("nan")
+        return float("inf")
     return float(np.diff(np.log(left[seen]))[0] / np.diff(np.log(lambdas[seen]))[0])
 
 
@@ -229,8 +229,12 @@ def theorem_3(
         positive(who, "kappa2", kappa2),
     )
     delta, h = positive(who, "delta", delta), positive(who, "source_norm", source_norm)
-    lipschitz = 1.0 if beta <= 1 else beta * kappa2 ** (beta - 1)
-    tau = lipschitz if tau is None else positive(who, "tau", tau)
+    lipschitz = 1.0
+    if beta > 1:
+        lipschitz = beta * kappa2 ** (beta - 1)
+    if tau is None:
+        tau = lipschitz
+    tau = positive(who, "tau", tau)
     filter = _bound_to(filter, kappa2)
     lam = float(_lambdas(who, filter, filter.check(np.array([parameter])), kappa2)[0])
     eta = min(beta, filter.qualification)
@@ -339,4 +343,6 @@ class SmoothOperator:
         q = self.spectrum.root_masses
         weights = q * self.spectrum.apply(self.inverse, (q * f(self.points))[:, None])[:, 0]
         spanned = Embedding(self.kernel, self.points, weights)
-        return spanned + self.at_zero * f if self.at_zero else spanned
+        if not self.at_zero:
+            return spanned
+        return spanned + self.at_zero * f

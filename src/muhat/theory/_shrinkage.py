@@ -123,7 +123,7 @@ def theorem_1(gram: Gram | Array, c: float, beta: float) -> Theorem1:
 
 
 def _gram_operator(gram: Any) -> Gram:
-    """Return a Gram operator as it is, and that of a Gram matrix; refuse anything else."""
+    """Return a Gram operator unchanged, and that of a Gram matrix; else raise MuhatError."""
     if hasattr(gram, "masses"):
         return gram
     K = as_points(gram).astype(np.float64)

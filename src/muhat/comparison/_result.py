@@ -1,0 +1,384 @@
+"""What a comparison found, in numbers and in words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any, cast
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from muhat._arrays import Array, rounding
+from muhat._parts import Parts
+from muhat._reportable import Reportable
+from muhat._summary import GOOD, NEUTRAL, HtmlReprMixin, Summary
+from muhat._text import listed
+from muhat._validation import checked_masses
+from muhat._wording import gain_parts
+from muhat.comparison._arguments import checked_parts
+from muhat.comparison._row import Row, json_safe
+from muhat.comparison._scoring import by_leave_one_out, default_row, rows_of
+from muhat.errors import MuhatError
+from muhat.gram import APPROXIMATIONS, FactorProblem, FeatureProblem, SpectralProblem
+from muhat.gram._feature_problem import ERROR_ROWS
+from muhat.kernels import Kernel
+from muhat.mean import KernelMean, Solution, solve, warn_of_open_end
+from muhat.selection import MAX_ROWS_REFIT, Fixed, LeaveOneOut, name_of_rule
+from muhat.selection._base import bias_factor_on
+from muhat.stacking import StackedMean
+
+NUMBER = re.compile(r"\d+\.\d+(e[+-]?\d+)?")
+"""A number with decimals in the text of a kernel."""
+
+MAX_MISSED_SHARE = 0.1
+"""The share of the kernel that features may miss without a note."""
+
+MIN_ROWS_FOR_ERROR = 3
+"""Rows from which on gains of left-out rows vary, so that they have a standard error."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Reportable, HtmlReprMixin):
+    """Every filter on one sample, chosen for and scored on one decomposition.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+        The filters; KME, which all are measured against, comes first.
+    best : Row
+        The one with the least leave-one-out score; of equal ones, the one that shrinks least.
+    risk : float
+        R, the unbiased estimate of KME's risk E‖μ̂ − μ‖² on n − 1 points, which is what
+        leave-one-out leaves.
+    eigenvalues : array of shape (n,) or (r,)
+        The eigenvalues of K/n, ascending; those of its approximation where it is held by features.
+    kernel, selection : Kernel and str
+        The kernel, every parameter a number, and the name of the rule that was asked for.
+    n, d : int
+        The number of points and of features.
+    gram, gram_reason : str
+        How the Gram matrix was held, 'dense', 'nystrom' or 'random-features', and why.
+    n_components, kept : int and float
+        The number of features it is approximated by, zero where it is not; and the share of Σ
+        k(x_i, x_i) they keep.
+    approximation_error, error_unit : float and str
+        What the features' mean misses, as ``KernelMean`` has it, and what that is measured in.
+    stacked : StackedMean or None
+        The stacked mean of the same rows; none where filters were asked for or rows do not fit in a
+        Gram matrix.
+    standardize : bool
+        Whether every feature was brought to mean 0 and variance 1.
+    threshold : float
+        How many of its standard errors the best gain must exceed to be clear, as the largest of all
+        candidates' gains.
+    default : Row or None
+        What ``KernelMean()`` takes of these rows: the plain average or F-KMSE, by the rule that
+        does no harm; none where rows are not held in a Gram matrix.
+    """
+
+    rows: tuple[Row, ...]
+    best: Row
+    risk: float
+    eigenvalues: Array
+    kernel: Kernel
+    selection: str
+    n: int
+    d: int
+    gram: str = "dense"
+    gram_reason: str = ""
+    n_components: int = 0
+    approximation_error: float = 0.0
+    error_unit: str = ""
+    kept: float = 1.0
+    stacked: StackedMean | None = None
+    standardize: bool = False
+    threshold: float = 2.0
+    extra_bias: float = 0.0
+    """What a strength of one adds to the squared bias, in percent of the risk.
+
+    It is zero unless the squared bias is counted more than once.
+    """
+    default: Row | None = None
+
+    @classmethod
+    def from_solution(cls, solution: Solution, parts: Parts) -> Comparison:
+        """Score every choice by leave-one-out and measure it against KME, the first."""
+        problem = cast(SpectralProblem, solution.problem)
+        choices = solution.choices
+        rule = LeaveOneOut()
+        for choice in choices:
+            warn_of_open_end(choice)
+        scored = by_leave_one_out(problem, choices)
+        risk = float(problem.spectrum.risk) * problem.n / (problem.n - 1)
+        rows, threshold = rows_of(solution, choices, scored, risk)
+        best = rule.best(problem, [each for each in scored if each is not None]).filter
+        winner = next(row for row in rows if row.filter is best)
+        if solution.features is not None:
+            dimension = solution.features.dimension
+        else:
+            dimension = cast(Array, solution.points).shape[1]
+        sizes = (problem.n, dimension)
+        about = problem.spectrum.gamma, solution.kernel, name_of_rule(parts.rule)
+        known: dict[str, Any] = {"gram_reason": solution.plan.reason, "threshold": threshold}
+        if isinstance(problem, FactorProblem):
+            known["gram"] = "low-rank"
+        if winner.improvement is not None:
+            again = float(bias_factor_on("auto", problem)) - 1
+            known["extra_bias"] = 100 * again * float(problem.spectrum.squared_norm) / risk
+        comparison = cls(rows, winner, risk, *about, *sizes, **known)
+        if solution.accumulated is not None:
+            return comparison._with_features(solution)
+        return replace(comparison, default=default_row(solution, risk))
+
+    def _with_features(self, solution: Solution) -> Comparison:
+        """Return the comparison with what is known of the features."""
+        problem, kind = cast(FeatureProblem, solution.problem), type(solution.plan.gram)
+        gram = kind.__name__
+        for name, known in APPROXIMATIONS.items():
+            if known is kind:
+                gram = name
+        own, features = problem.sums.own, problem.features
+        kept, error_unit = 1.0, "its values (root mean square)"
+        if own:
+            kept = float(problem.spectrum.trace) * problem.sums.total_mass / own
+        if features.projects:
+            error_unit = "the norm of the RKHS"
+        return replace(
+            self,
+            gram=gram,
+            n_components=features.size,
+            approximation_error=cast(Any, solution.accumulated).error,
+            error_unit=error_unit,
+            kept=kept,
+        )
+
+    @classmethod
+    def from_estimator(cls, estimator: KernelMean) -> Comparison:
+        """Return the comparison of all filters that a ``KernelMean`` has tried.
+
+        It must be fitted without target and weights.
+        """
+        check_is_fitted(estimator)
+        if estimator.features_ is not None or estimator.gram_ == "blocks":
+            needed = "an estimator that holds its Gram matrix is needed"
+            got = "one fitted by features"
+            if estimator.features_ is None:
+                got = "one fitted by products"
+            raise MuhatError("Comparison", needed, got, "use muhat.compare(X, gram=...)")
+        filters = list(map(attrgetter("filter"), estimator.choices_))
+        selection = estimator.selection
+        if isinstance(estimator.filter, str) and estimator.filter == "auto":
+            selection = estimator.choices_[0].rule
+        parts = checked_parts(estimator.kernel_, filters, selection, "dense")
+        points = estimator.embedding_.points[: len(estimator.weights_)]
+        solution = solve(parts, points, checked_masses("Comparison", None, len(points)))
+        own = next(choice for choice in solution.choices if choice.filter == estimator.filter_)
+        if own.parameter is not None:  # the estimator's own may have been chosen on a factor
+            own = Fixed(estimator.choice_.parameter).choose(solution.problem, own.filter)
+        weights = solution.embedding(own).weights
+        gap = np.abs(weights - estimator.weights_).max()
+        if estimator.target is not None or gap > rounding(weights) ** 0.5 * np.abs(weights).max():
+            needed = "an estimator fitted without target and sample_weight is needed"
+            raise MuhatError("Comparison", needed, "one fitted with", "use muhat.compare(X)")
+        return cls.from_solution(solution, parts)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the table has to know, a sentence each."""
+        notes = []
+        if self.n_components:
+            how = (
+                f"The Gram matrix is approximated by {self.n_components} features "
+                f"({self.gram}; {self.gram_reason})"
+            )
+            error = (
+                f"on {min(self.n, ERROR_ROWS)} rows their mean is off by "
+                f"{self.approximation_error:.2g}"
+            )
+            notes.append(f"{how}: {error} in {self.error_unit}.")
+            if self.kept < 1 - MAX_MISSED_SHARE:
+                kept = f"The features keep {100 * self.kept:.3g} % of the mean of k(x, x)"
+                notes.append(
+                    f"{kept}: scores and risk are of that part alone. More features, or a "
+                    "wider kernel, keep more."
+                )
+        stacked = 0.0
+        if self.stacked is not None:
+            stacked = 100 * self.stacked.gain_
+        if round(max(self.best.improvement or 0.0, stacked), 2) > 100:
+            notes.append(
+                "Estimates above 100 % rank the estimators; no more than all of KME's risk "
+                "can be gained."
+            )
+        unscored = [row.name for row in self.rows if row.scores is None]
+        if unscored:
+            names = listed(unscored, len(unscored))
+            price = f"{self.n} eigendecompositions"
+            notes.append(
+                f"No leave-one-out score for {names}, beyond {MAX_ROWS_REFIT} points: it "
+                f"takes {price}."
+            )
+        for row in self.rows:
+            if row.selection not in ("", self.selection):
+                notes.append(
+                    f"The parameter of {row.name} is chosen by {row.selection}, not "
+                    f"{self.selection}."
+                )
+        return tuple(notes)
+
+    def default_verdict(self) -> str:
+        """Return one sentence on what ``KernelMean()`` takes of these rows.
+
+        Empty where that is not known.
+        """
+        default = self.default
+        if default is None or default.improvement is None:
+            return ""
+        if default.strength == 0:
+            return "KernelMean() with its defaults keeps the plain average here."
+        lower, error = gain_parts(default.improvement, default.standard_error)
+        gain = ", ".join(filter(None, [f"expected squared error {lower}", error]))
+        chosen = f"{default.name} with {default.setting}"
+        return f"KernelMean() with its defaults chooses {chosen} ({gain})."
+
+    @property
+    def helps(self) -> bool:
+        """Whether the best filter is clearly better than the plain average.
+
+        Its gain, with the squared bias counted as often as ``LeaveOneOut(bias_factor="auto")``
+        counts it, must exceed ``threshold`` standard errors: two, corrected for the number of
+        candidates. And what ``KernelMean()`` takes, which is not the largest of many scores, must
+        gain more than one standard error too.
+        """
+        best, default = self.best, self.default
+        if best.improvement is None or best.strength == 0:
+            return False
+        if default is not None and (default.improvement or 0.0) <= (default.standard_error or 0.0):
+            return False
+        # Infinite where the variance is that of two components or fewer.
+        excess = best.strength**2 * self.extra_bias
+        return bool(best.improvement - excess > self.threshold * (best.standard_error or 0.0))
+
+    @property
+    def kernel_text(self) -> str:
+        """The kernel as text, numbers with four digits."""
+        return NUMBER.sub(lambda found: f"{float(found[0]):.4g}", repr(self.kernel))
+
+    def verdict(self) -> str:
+        """Return in one sentence if a filter beats the plain average, which, and by how much."""
+        best, on = self.best, f"these {self.n:,} rows"
+        n_candidates = 0
+        among = ""
+        for row in self.rows:
+            if row.scores is None:
+                among = " of those scored"
+            else:
+                n_candidates += len(row.grid)
+        if best.improvement is None:
+            return (
+                "All rows are equal to the kernel: the plain average is exact, and there is "
+                "nothing to improve."
+            )
+        if self.n < MIN_ROWS_FOR_ERROR:
+            return (
+                f"{self.n} rows are too few to tell whether shrinkage improves their kernel mean."
+            )
+        if best.improvement <= 0:
+            return (
+                f"No filter{among} is better than the plain average on {on}: shrinkage does "
+                "not help here."
+            )
+        if self.helps and best.improvement >= 100:
+            return (
+                f"Shrinkage helps: the mean of {on} is indistinguishable from zero, and {best}, "
+                "which shrinks it to zero, "
+                "is estimated to save all of the plain average's expected squared error."
+            )
+        lower, error = gain_parts(best.improvement, best.standard_error)
+        gain = ", ".join(filter(None, [lower, error]))
+        many = f"{best}{among}"
+        corrected = ""
+        if n_candidates > 2:  # KME is one
+            many = f"best of {n_candidates:,} candidates{among}"
+            corrected = f" after correction for the {n_candidates:,} candidates{among}"
+        edge = _edge_sentence(best)
+        what = f"the expected squared error of the kernel mean of {on}"
+        if self.helps:
+            by = lower.removesuffix(" lower")
+            sure = "; ".join(filter(None, [error, f"significant{corrected}"]))
+            return f"Shrinkage helps: {best.label} lowers {what} by {by} ({sure}).{edge}"
+        sure = "not enough to be sure once its bias is counted"
+        if best.improvement <= self.threshold * (best.standard_error or 0.0):
+            sure = "within chance"
+        return f"Shrinkage does not detectably lower {what} ({many}: {gain}, {sure}).{edge}"
+
+    def stacked_verdict(self) -> str:
+        """Return one sentence on the stacked mean beside the filters; empty without one."""
+        if self.stacked is None or self.best.improvement is None:
+            return ""
+        return self.stacked.verdict(self.best.improvement)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in JSON's types, None for what is not finite."""
+        numbers = (
+            "n",
+            "d",
+            "gram",
+            "gram_reason",
+            "approximation_error",
+            "kept",
+            "selection",
+            "risk",
+            "eigenvalues",
+        )
+        stacked = None
+        if self.stacked is not None:
+            stacked = json_safe(self.stacked.to_dict())
+        return {
+            **{name: json_safe(getattr(self, name)) for name in numbers},
+            "n_components": self.n_components or None,
+            "kernel": repr(self.kernel),
+            "best": self.best.name,
+            "helps": self.helps,
+            "default": self.default_verdict(),
+            "verdict": self.verdict(),
+            "notes": list(self.notes),
+            "estimators": list(map(Row.to_dict, self.rows)),
+            "stacked": stacked,
+        }
+
+    def _summary(self) -> Summary:
+        verdicts = (self.verdict(), self.default_verdict(), self.stacked_verdict())
+        rows = []
+        for row in self.rows:
+            rows.append((row.name, row.setting, row.gain_text, f"{100 * row.strength:.3g} %"))
+        tone = NEUTRAL
+        if self.helps:
+            tone = GOOD
+        return Summary(
+            " ".join(filter(None, verdicts)),
+            ("estimator", "parameter", "gain over KME, % of its error", "shrunk"),
+            rows,
+            tone,
+        )
+
+    def __getitem__(self, name: str) -> Row:
+        return {row.name: row for row in self.rows}[name]
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison({len(self.rows)} estimators on {self.n} points of {self.d} features, "
+            f"best: {self.best})"
+        )
+
+
+def _edge_sentence(row: Row) -> str:
+    """Return a sentence for a parameter at the edge of its grid, after a space; else nothing."""
+    if not row.at_edge:
+        return ""
+    side = "weakest"
+    if row.strength >= row.strengths.max():
+        side = "strongest"
+    return f" The parameter of {row.label} is at the edge of its grid, the {side} shrinkage tried."

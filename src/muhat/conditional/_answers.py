@@ -1,0 +1,441 @@
+"""What a fitted conditional mean answers: means, intervals, quantiles, and left-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from muhat._arrays import Array, slices
+from muhat._bases import BaseEstimator
+from muhat._messages import unknown_name
+from muhat._validation import checked_sample
+from muhat.conditional._distribution import ConditionalDistribution, checked_levels
+from muhat.conditional._fits import Fit
+from muhat.conditional._inputs import as_real_numbers
+from muhat.conditional._intervals import (
+    INTERVALS,
+    QUANTILES,
+    ResidualQuantiles,
+    calibrated,
+    check_calibration,
+    checked_confidence,
+    checked_place,
+    reach_of,
+)
+from muhat.embedding import Embedding
+from muhat.errors import MuhatError
+from muhat.kernels import Kernel, Linear, Precomputed
+
+ROWS_PER_BLOCK = 1024
+"""New points whose kernel values to the sample are held at once."""
+
+
+class ConditionalAnswers(BaseEstimator):
+    """The methods of ``ConditionalMean`` that ask a fitted model."""
+
+    scaling_: Any
+    kernel_: Kernel
+    kernel_y_: Kernel
+    _fit: Fit
+    _outputs: Array
+    """The y of rows that take part, of shape (rows, n_outputs); empty after ``fit_batches``."""
+    _taken: Array
+    """Which rows have a mass."""
+    _is_flat: bool
+    """Whether y had one dimension."""
+    _rows: tuple[Array, Array, Array] | None
+    """X, y and masses, if they are in memory."""
+    _copied: tuple[Array, Array, Array] | None
+    _calibration: tuple[Any, Any, Array] | None
+
+    def predict(self, X: Any) -> Array:
+        """Return the mean of y at new points, of shape (m,) or (m, n_outputs).
+
+        For the linear kernel on y.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+            The points; for a precomputed kernel, the matrix k(x, x_i) to the sample.
+        """
+        self._check_linear("predict")
+        return self._shaped(self._by_chunks(X, self._fit.predictions))
+
+    def predict_interval(self, X: Any, confidence: float = 0.9, method: str = "residuals") -> Array:
+        """Return intervals for y at new points, of shape (m, 2) or (m, n_outputs, 2).
+
+        Lower and upper ends.
+
+        ``"residuals"``: from the quantile (1 − confidence)/2 to (1 + confidence)/2 of
+        ``predict_quantiles``: the prediction plus quantiles of left-out residuals, wider where
+        errors nearby are larger. In simulations it holds y about as often as asked for; nothing is
+        proven.
+
+        ``"jackknife+"``: from all left-out predictions ŷ_(−i)(x) at the new point and all left-out
+        residuals R_i, the interval goes from the ⌊(1 − confidence)(n + 1)⌋-th smallest ŷ_(−i)(x) −
+        |R_i| to the ⌈confidence (n + 1)⌉-th smallest ŷ_(−i)(x) + |R_i|. For exchangeable rows of
+        one weight it holds y with probability at least 2·confidence − 1, whatever their
+        distribution (Barber, Candès, Ramdas and Tibshirani 2021), and in practice about
+        ``confidence``; scaling, filter, parameter and bandwidth are taken as given, and choosing
+        them from the same rows costs a percent or so where rows are few. After ``fit_batches`` the
+        left-out predictions at x are not known and the prediction itself is taken for each: this is
+        the plain jackknife, for which no coverage is proven.
+
+        ``"conformal"``: the same model, everything learnt and chosen anew, is fitted to two thirds
+        of the rows, and its residuals on the others calibrate the interval (split conformal; Lei et
+        al. 2018): for exchangeable rows it holds y with probability at least ``confidence``,
+        whatever their distribution. It costs one more fit, the first time it is asked for, and is a
+        little wider. What stands before the model in a pipeline has seen the rows that calibrate,
+        and is not part of the promise.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+            The points.
+        confidence : float, default=0.9
+            The share of new y that the intervals are made to hold, between 0 and 1.
+        method : {'residuals', 'jackknife+', 'conformal'}, default='residuals'
+            How they are made.
+        """
+        self._check_linear("predict_interval")
+        who = "ConditionalMean.predict_interval"
+        level = checked_confidence(who, confidence)
+        if method not in INTERVALS:
+            raise MuhatError(unknown_name(f"{who} method", str(method), INTERVALS))
+        if method == "residuals":
+            checked_confidence(who, level, self._fit.n)
+            return self._quantiles_by_residuals(
+                who, X, np.array([(1 - level) / 2, (1 + level) / 2])
+            )
+        if method == "conformal":
+            model, columns, gaps = self._calibrated(level)
+            reach = reach_of(who, level, gaps)
+            new = checked_sample(self, X, reset=False)
+            if columns is not None:
+                new = new[:, columns]
+            middle = model._by_chunks(new, model._fit.predictions)
+            return self._shaped(np.stack([middle - reach, middle + reach], axis=-1))
+        n, upper = self._fit.n, checked_place(who, level, self._fit.n)
+        residuals = np.abs(self._fit.residuals).T[:, None]
+
+        def interval(some: Array) -> Array:
+            values = self._fit.left_out_values(some)
+            low = np.partition(values - residuals, n - upper, axis=-1)[..., n - upper]
+            high = np.partition(values + residuals, upper - 1, axis=-1)[..., upper - 1]
+            return np.moveaxis(np.stack([low, high], axis=-1), 0, 1)
+
+        return self._shaped(self._by_chunks(X, interval))
+
+    def _calibrated(self, level: float) -> tuple[ConditionalAnswers, Any, Array]:
+        """Return a model of two thirds of the rows, its columns of X, and others' |residuals|."""
+        who = "ConditionalMean.predict_interval"
+        if self._rows is None:
+            needed, advice = "conformal intervals take rows in memory", "use 'jackknife+'"
+            raise MuhatError(who, needed, "a fit in batches", advice)
+        X, y, masses = self._rows
+        if masses.min() < masses.max():
+            needed = "conformal intervals take rows that all weigh the same"
+            advice = "use 'jackknife+'"
+            raise MuhatError(who, needed, "sample_weight", advice)
+        groups = None
+        if self._copies is not None:
+            groups = self._copies[1]
+        check_calibration(who, level, self._fit.n)
+        if self._calibration is None:
+            self._calibration = calibrated(
+                self, X, y, isinstance(self.kernel_, Precomputed), groups
+            )
+        return self._calibration
+
+    def predict_quantiles(self, X: Any, q: Any, method: str | None = None) -> Array:
+        """Return quantiles of y at new points.
+
+        Their shape is (m, quantiles), or (m, n_outputs, quantiles) if y had two dimensions.
+
+        ``"residuals"``: the prediction plus quantiles of left-out residuals. These are scaled by
+        the size of errors near x, where the kernel says which rows are near: Gaussian, Laplacian,
+        Matérn, rational quadratic and inverse multiquadric ones do. The quantiles 0.05 and 0.95 are
+        the ends of the 90 % interval. At most 1,000 rows calibrate.
+
+        ``"weights"``: the quantiles of ``distribution_at(X)``, for distributions whose form changes
+        with x. They are wider, and the prediction, a mean by weights of any sign, may lie outside
+        of them.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+            The points.
+        q : float or list of floats
+            The levels, between 0 and 1, such as ``[0.05, 0.5, 0.95]``.
+        method : {'residuals', 'weights'}, default=None
+            How they are made: by default from residuals, and from weights where ``kernel_y`` is not
+            linear.
+        """
+        who = "ConditionalMean.predict_quantiles"
+        levels = checked_levels(who, q)
+        check_is_fitted(self, "choice_")
+        if method is None:
+            method = "weights"
+            if isinstance(self.kernel_y_, Linear):
+                method = "residuals"
+        if method not in QUANTILES:
+            raise MuhatError(unknown_name(f"{who} method", str(method), QUANTILES))
+        if method == "residuals":
+            self._check_linear("predict_quantiles: method='residuals'")
+            return self._quantiles_by_residuals(who, X, levels)
+
+        def quantiles(some: Array) -> Array:
+            return ConditionalDistribution.from_weights(
+                self._outputs, self._weights(some)
+            ).quantiles(levels)
+
+        return self._shaped(self._by_chunks(X, quantiles))
+
+    @cached_property
+    def _residual_quantiles(self) -> ResidualQuantiles:
+        """Quantiles of left-out residuals, for any x."""
+        points, numbers = self._fit.calibrating_rows()
+        residuals, masses = self._fit.residuals[numbers], self._fit.masses[numbers]
+        return ResidualQuantiles.from_residuals(self.kernel_, points, residuals, masses)
+
+    def _quantiles_by_residuals(self, who: str, X: Array, levels: Array) -> Array:
+        """Return predictions plus quantiles of left-out residuals."""
+        around = self._residual_quantiles
+        around.check_levels(who, levels)
+
+        def quantiles(some: Array) -> Array:
+            return self._fit.predictions(some)[:, :, None] + around.around(some, levels)
+
+        return self._shaped(self._by_chunks(X, quantiles))
+
+    def sample(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
+        """Return draws of y from ``distribution_at(X)``.
+
+        Their shape is (m, n_samples), or (m, n_samples, n_outputs) if y had two dimensions.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+            The points.
+        n_samples : int, default=1
+            How many draws at each.
+        random_state : int, RandomState or None, default=0
+            The generator's seed; None draws anew each time.
+        """
+        drawn = self.distribution_at(X).sample(n_samples, random_state)
+        if self._is_flat:
+            return drawn[..., 0]
+        return drawn
+
+    def distribution_at(self, X: Any) -> ConditionalDistribution:
+        """Return the distribution of y at new points.
+
+        The probabilities nearest to ``weights_at(X)``.
+
+        Its attribute ``moved`` says how much probability was moved to make these of the weights.
+        """
+        weights = self.weights_at(X)[:, self._taken]
+        return ConditionalDistribution.from_weights(self._outputs, weights)
+
+    def weights_at(self, X: Any) -> Array:
+        """Return the weights α_i(x) of the sample's outputs, of any sign, in shape (m, n).
+
+        With an intercept they sum to one.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+            The points.
+        """
+        check_is_fitted(self, "choice_")
+        found = self._by_chunks(X, self._weights)
+        weights = np.zeros((len(found), len(self._taken)))
+        weights[:, self._taken] = found
+        return weights
+
+    def expect(self, function: Callable[[Array], Any], X: Any) -> Array:
+        """Return the mean of a function of y at new points: Σ_i α_i(x) f(y_i).
+
+        Parameters
+        ----------
+        function : callable
+            Takes the sample's outputs, as an array of the shape that y had in ``fit``, and returns
+            a number or a row for each.
+        X : array or data frame of shape (m, d)
+            The points.
+        """
+        check_is_fitted(self, "choice_")
+        outputs = self._outputs
+        values = as_real_numbers(function(self._shaped(outputs)))
+        if values.ndim not in (1, 2) or len(values) != len(outputs):
+            needed = (
+                f"the function must return a number or a row for each of {len(outputs)} outputs"
+            )
+            raise MuhatError("ConditionalMean.expect", needed, f"shape {values.shape}")
+        return self.weights_at(X)[:, self._taken] @ values
+
+    def embedding_at(self, x: Any) -> Embedding:
+        """Return μ_{Y
+
+        x} at one point, of shape (d,) or (1, d), in the RKHS of y.
+        """
+        if not hasattr(x, "columns"):
+            x = np.atleast_2d(x)
+        weights = self.weights_at(x)
+        if len(weights) != 1:
+            needed, advice = "one point is needed", "take the rows one by one"
+            raise MuhatError("ConditionalMean.embedding_at", needed, len(weights), advice)
+        return Embedding(self.kernel_y_, self._outputs, weights[0, self._taken])
+
+    def mmd_at(self, X: Any, other: ConditionalAnswers) -> Array:
+        """Return how far two conditional distributions are apart at new points.
+
+        ‖μ_{Y|x} − μ'_{Y|x}‖, of shape (m,).
+
+        With a linear kernel on y it is the distance of the two means; with a Gaussian one, of whole
+        distributions.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+            The points.
+        other : ConditionalMean
+            Another fitted model with the same kernel on y, every parameter a number:
+            ``kernel_y=Gaussian(1.0)``.
+        """
+        if not isinstance(other, ConditionalAnswers):
+            needed, got = "another ConditionalMean is needed", f"a {type(other).__name__}"
+            raise MuhatError("ConditionalMean.mmd_at", needed, got, "fit it to other rows")
+        mine, its = self.weights_at(X)[:, self._taken], other.weights_at(X)[:, other._taken]
+        if self.kernel_y_ != other.kernel_y_:
+            needed = f"both models must have the kernel_y {self.kernel_y_!r}"
+            advice = "give its bandwidth as a number"
+            raise MuhatError("ConditionalMean.mmd_at", needed, repr(other.kernel_y_), advice)
+        weights = np.hstack([mine, -its])
+        L = self.kernel_y_(np.concatenate([self._outputs, other._outputs]))
+        return np.sqrt(np.maximum(((weights @ L) * weights).sum(axis=1), 0))
+
+    @property
+    def loo_predictions_(self) -> Array:
+        """What is predicted for each row without it; NaN for rows of mass zero."""
+        self._check_linear("loo_predictions_")
+        return self._on_rows(self._fit.left_out_predictions())
+
+    @property
+    def loo_residuals_(self) -> Array:
+        """Each y_i minus what is predicted for it without row i; NaN for rows of mass zero."""
+        self._check_linear("loo_residuals_")
+        self._fit.left_out_predictions()
+        return self._on_rows(self._fit.residuals)
+
+    @property
+    def loo_distribution_(self) -> ConditionalDistribution:
+        """The distribution of y at each x_i by the model made without row i.
+
+        Rows of mass zero are left out.
+        """
+        check_is_fitted(self, "choice_")
+        weights = self._fit.left_out_weights()
+        if self._copies is not None:
+            weights = self._shared(weights)[self._copies[1]]
+        return ConditionalDistribution.from_weights(self._outputs, weights)
+
+    def loo_coverage(self, confidence: float = 0.9) -> Any:
+        """Return the share of rows whose y lies inside their left-out central interval.
+
+        It goes from the quantile (1 − confidence)/2 to (1 + confidence)/2 of ``loo_distribution_``.
+
+        These are the quantiles of weights. A number, or one for each output; rows count by their
+        weights.
+        """
+        level = checked_confidence("ConditionalMean.loo_coverage", confidence)
+        low, high = np.moveaxis(
+            self.loo_distribution_.quantiles([(1 - level) / 2, (1 + level) / 2]), -1, 0
+        )
+        return self._averaged((low <= self._outputs) & (self._outputs <= high))
+
+    def loo_crps(self) -> Any:
+        """Return the mean CRPS of the distributions predicted for each row without it.
+
+        A number, or one an output.
+        """
+        return self._averaged(self.loo_distribution_.crps(self._outputs))
+
+    @property
+    def loo_score_(self) -> float:
+        """The share of the variance of y, in its RKHS, that is predicted without each row."""
+        check_is_fitted(self, "choice_")
+        return self._fit.share_explained()
+
+    def _scaled(self, X: Array) -> Array:
+        """Return x as the kernel sees it."""
+        if self.scaling_ is None:
+            return X
+        return self.scaling_.standardized(X)
+
+    def _by_chunks(self, X: Any, function: Callable[[Array], Array]) -> Array:
+        """Return a function of new points, computed for a block of them at a time.
+
+        The kernel values of a block to the sample fit in memory.
+        """
+        check_is_fitted(self, "choice_")
+        X = checked_sample(self, X, reset=False).astype(np.float64, copy=False)
+        if isinstance(self.kernel_, Precomputed):
+            X = X[:, self._taken]
+            if self._copies is not None:
+                X = X[:, self._copies[0]]
+        else:
+            X = self._scaled(X)
+        return np.concatenate([function(X[some]) for some in slices(0, len(X), ROWS_PER_BLOCK)])
+
+    @property
+    def _copies(self) -> tuple[Array, Array, Array] | None:
+        """The rows that stand for their copies.
+
+        For each row which of them does, and its share of their mass.
+        """
+        return getattr(
+            self, "_copied", None
+        )  # models that were saved by earlier versions have none
+
+    def _weights(self, X: Array) -> Array:
+        """Return the weight of each row's output at new points, as the kernel sees these."""
+        return self._shared(self._fit.weights(X))
+
+    def _shared(self, weights: Array) -> Array:
+        """Return weights of different rows, in columns, with each shared out among its copies."""
+        if self._copies is None:
+            return weights
+        _, groups, shares = self._copies
+        return weights[:, groups] * shares
+
+    def _on_rows(self, values: Array) -> Array:
+        """Return values of rows that take part, NaN for the others."""
+        on_rows = np.full((len(self._taken), values.shape[1]), np.nan)
+        if self._copies is not None:
+            values = values[self._copies[1]]
+        on_rows[self._taken] = values
+        return self._shaped(on_rows)
+
+    def _averaged(self, values: Array) -> Any:
+        """Return the mean over rows of a value for each output."""
+        means = self._shared(self._fit.masses[None])[0] @ values
+        if self._is_flat:
+            return float(means[0])
+        return means
+
+    def _check_linear(self, method: str) -> None:
+        check_is_fitted(self, "choice_")
+        if not isinstance(self.kernel_y_, Linear):
+            needed = "kernel_y must be 'linear' for the mean of y"
+            advice = "use expect, predict_quantiles or sample"
+            raise MuhatError(f"ConditionalMean.{method}", needed, repr(self.kernel_y_), advice)
+
+    def _shaped(self, values: Array) -> Array:
+        if self._is_flat:
+            return values[:, 0]
+        return values
