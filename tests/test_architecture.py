@@ -5,6 +5,7 @@ import doctest
 import importlib
 import importlib.util
 import inspect
+import itertools
 import pkgutil
 import re
 import subprocess
@@ -31,6 +32,7 @@ ORDER = [
     "_python_lines",
     "_registry",
     "_bases",
+    "_tolerances",
     "_arrays",
     "_labels",
     "_frames",
@@ -311,10 +313,23 @@ def test_the_api_page_is_current():
 
 def test_every_constant_of_the_scores_is_explained():
     page = (ROOT / "docs" / "maths.md").read_text(encoding="utf-8")
-    for name in ("_base", "_krylov", "_leave_one_out", "_poles"):
+    for name in ("_base", "_krylov", "_leave_one_out", "_poles", "_smoother"):
         source = (PACKAGE / "selection" / f"{name}.py").read_text(encoding="utf-8")
         for constant in re.findall(r"^([A-Z][A-Z_]+) = ", source, flags=re.MULTILINE):
             assert f"`{constant}`" in page, f"{name}.{constant}"
+
+
+def test_every_tolerance_has_its_reason_and_its_user():
+    body = ast.parse(MODULES["_tolerances"].read_text(encoding="utf-8")).body
+    names = []
+    for statement, following in itertools.pairwise(body):
+        if isinstance(statement, ast.Assign):
+            names.append(statement.targets[0].id)
+            assert isinstance(following, ast.Expr), f"{names[-1]} has no reason"
+    assert len(names) > 20
+    used = "".join(path.read_text(encoding="utf-8") for path in MODULES.values())
+    for name in names:
+        assert len(re.findall(rf"\b{name}\b", used)) > 2, f"nothing uses {name}"
 
 
 def test_a_public_class_and_function_says_what_it_is():

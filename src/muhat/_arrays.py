@@ -19,15 +19,11 @@ import numpy.typing as npt
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
+from muhat._tolerances import TINY_SHARE
+
 Array: TypeAlias = npt.NDArray[Any]
 Chunk = TypeVar("Chunk")
 Found = TypeVar("Found")
-
-TINY_SHARE = 1e-30
-"""The share of γ_max that eigenvalues are raised to where a filter divides by them.
-
-Far below rounding, so that no eigenvalue that means anything changes, and far above underflow.
-"""
 
 _THIS_THREAD = threading.local()
 """How many cores what the thread calls may use, where that is limited."""

@@ -18,6 +18,7 @@ from scipy.linalg.lapack import dpstrf
 from muhat._arrays import Array, quotient, raised_above_zero, significant_eigenpairs
 from muhat._caches import UnsavedCaches
 from muhat._parts import Parts
+from muhat._tolerances import FACTOR_TOL
 from muhat._validation import check_scale, check_semidefinite
 from muhat.errors import MuhatError, message
 from muhat.filters import Filter, Iteration
@@ -44,9 +45,6 @@ Below it, rounding of the eigenvalues shows in predictions.
 
 MAX_STEPS = 128
 """The most iterations of a grid for filters that are computed step by step."""
-
-FACTOR_TOLERANCE = 1e-14
-"""The share of the largest l(y, y) that a factor of the Gram matrix of y leaves out."""
 
 MAX_CALIBRATION_ROWS = 1000
 """The most rows whose left-out residuals calibrate quantiles."""
@@ -416,7 +414,7 @@ def factor_of(kernel: Kernel, outputs: Array) -> Array:
     if isinstance(kernel, Linear):
         return outputs
     L = kernel(outputs)
-    factor, pivots, rank, _ = dpstrf(L, tol=FACTOR_TOLERANCE * float(np.diagonal(L).max()), lower=1)
+    factor, pivots, rank, _ = dpstrf(L, tol=FACTOR_TOL * float(np.diagonal(L).max()), lower=1)
     Z = np.empty((len(L), rank))
     Z[pivots - 1] = np.tril(factor)[:, :rank]
     return Z

@@ -12,6 +12,7 @@ import numpy as np
 from muhat._arrays import Array, quotient, rounding, rounding_floor
 from muhat._messages import unknown_name
 from muhat._random_states import as_random_state, as_rng, check_is_random_state
+from muhat._tolerances import MAX_ROUNDING_SHARE
 from muhat._validation import check_semidefinite, check_values, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
@@ -20,9 +21,6 @@ from muhat.kernels import Kernel, Precomputed
 
 DEFAULT_SIZE = 500
 """The number of landmarks, if there are as many rows."""
-
-MAX_ROUNDING_SHARE = 1e-8
-"""Largest share of ‖z(x)‖² that rounding may add for the type of the points to be used."""
 
 RULES = ("uniform", "k-means++", "leverage")
 """How landmarks may be drawn."""

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from muhat._arrays import Array, quotient
+from muhat._tolerances import MIN_TARGET_MASS
 
 
 class Access(Flag):
@@ -126,10 +127,6 @@ class Components:
     target: Array
     effective_size: Array
     """1/Σp_i², in a shape that broadcasts with the others."""
-
-
-MIN_TARGET_MASS = 1e-12
-"""Relative mass below which the rest of a target counts as empty and is not scaled up."""
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,12 @@ from functools import partial
 import numpy as np
 
 from muhat._arrays import Array, share_between_cores, slices
+from muhat._tolerances import MAX_FIT_ERROR
 from muhat.filters import Filter
 from muhat.gram._problem import eigenpairs_without
 from muhat.pca._secular import leading_pairs
 from muhat.selection._leave_one_out import MAX_ROWS_REFIT
-from muhat.selection._poles import MAX_FIT_ERROR, Interval, Poles, first_accurate, poles_to_try
+from muhat.selection._poles import Interval, Poles, first_accurate, poles_to_try
 
 ROWS_PER_BLOCK = 256
 """Rows that a core works on together."""

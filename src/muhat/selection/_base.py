@@ -11,19 +11,11 @@ import numpy as np
 
 from muhat._arrays import Array, rounding
 from muhat._bases import BaseEstimator
+from muhat._tolerances import GAIN_ROUNDING, GAIN_TOLERANCE, MIN_REMAINING_MASS
 from muhat._validation import positive
 from muhat.errors import MuhatError
 from muhat.filters import Shrinker
 from muhat.gram import Access, Problem, SpectralProblem
-
-GAIN_TOLERANCE = 1e-9
-"""Gains closer than this share of the largest are one gain."""
-
-GAIN_ROUNDING = 16 * float(np.finfo(np.float64).eps)
-"""Gains closer than this share of what one point adds to tr A are one gain too.
-
-Both are rounding errors of none.
-"""
 
 MAX_REFINEMENTS = 6
 """How often a filter's own grid is refined around the best parameter, at most."""
@@ -39,13 +31,6 @@ NEGLIGIBLE_STRENGTH = 1e-2
 
 MAX_HARMED_DIMENSION = 2
 """Dimension up to which no shrinkage beats the plain average everywhere (Stein 1956)."""
-
-MIN_REMAINING_MASS = 1e-3
-"""The mass that must be left when points are left out.
-
-With less, what they hide has lost its digits.
-"""
-
 
 DefaultGrid = Callable[[Any, Any], Array]
 """A function of a filter and a problem that returns the parameters to choose from."""

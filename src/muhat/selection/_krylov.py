@@ -19,15 +19,13 @@ from typing import cast
 import numpy as np
 
 from muhat._arrays import Array, quotient, rounding, without_rounding
+from muhat._tolerances import CONVERGED
 from muhat._validation import check_semidefinite
 from muhat.errors import MuhatError
 from muhat.filters import Filter, Shrinker, TruncatedSVD
 from muhat.gram import BlockProblem
 from muhat.gram._in_memory import InMemoryProblem
 from muhat.selection._base import Candidates, Choice, Scores, check_shrinkage
-
-CONVERGED = 1e-11
-"""The relative change at which a solution has converged; in float32, 64 rounding units."""
 
 MAX_BASIS_BYTES = 600_000_000
 """Bytes that all bases together may take."""

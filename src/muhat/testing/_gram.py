@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from muhat._arrays import Array, quotient, rounding, rounding_floor, slices
+from muhat._tolerances import ROUNDING_UNITS
 from muhat._validation import check_semidefinite, check_values
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation, FeatureMap
@@ -27,9 +28,6 @@ ROWS_PER_BLOCK = 8192
 
 RELABELINGS_PER_BLOCK = 256
 """Relabelings of which all labels are held as numbers at a time."""
-
-ROUNDING_UNITS = 10
-"""Rounding units of k(x, x) by which an eigenvalue of zero may be off."""
 
 
 class PooledGram(ABC):

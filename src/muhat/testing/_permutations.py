@@ -12,21 +12,13 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from muhat._arrays import Array, quotient, slices
+from muhat._tolerances import COMBINED_TIE_TOLERANCE, CONSTANT_TOLERANCE, TIE_TOLERANCE
 
 MAX_RANDOM_HELD = 2**22
 """Random numbers that are held at a time (32 MB)."""
 
-TIE_TOLERANCE = 1e-12
-"""Values of a statistic that differ by less than this share of its scale count as ties."""
-
-COMBINED_TIE_TOLERANCE = 1e-9
-"""The same for the combination: rounding errors of statistics over their standard deviation."""
-
 SINGLE_TIE_TOLERANCE, SINGLE_COMBINED_TIE_TOLERANCE = 1e-5, 1e-4
 """Both for statistics from products in single precision, whose rounding errors are near 1e-6."""
-
-CONSTANT_TOLERANCE = 1e-6
-"""A statistic that permutations change by less than this share of its scale is ignored."""
 
 SHARPNESS = 5.0
 """How close the soft maximum is to the largest score: at ∞ it is the largest score itself."""
