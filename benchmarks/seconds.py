@@ -1,11 +1,13 @@
 """The waiting times of whole calls, against one eigendecomposition or a bare interpreter."""
 
 import os
+import select
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
@@ -148,15 +150,20 @@ def _python(*arguments: str) -> None:
 
 
 def _first_output(*arguments: str) -> float:
-    """Return after how many seconds a command writes something, on stdout or stderr."""
+    """Return after how many seconds a command writes something on a terminal."""
+    import pty  # not on every system
+
+    ours, its = pty.openpty()
     start = time.perf_counter()
-    with subprocess.Popen(
-        [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as running:
-        assert running.stdout is not None
-        running.stdout.read(1)
+    with subprocess.Popen([sys.executable, *arguments], stdout=its, stderr=its, stdin=its) as job:
+        os.read(ours, 1)
         taken = time.perf_counter() - start
-        running.stdout.read()
+        os.close(its)
+        while job.poll() is None:  # or the command would wait for somebody to read
+            if select.select([ours], [], [], 0.1)[0]:
+                with suppress(OSError):  # the end of what a terminal shows
+                    os.read(ours, 65536)
+    os.close(ours)
     return taken
 
 

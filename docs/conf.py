@@ -76,9 +76,10 @@ html_theme_options = {
     },
 }
 html_sidebars = {"index": [], "coming-from": []}
+html_context = {"default_mode": "auto"}
 if REPOSITORY:
     owner, _, name = REPOSITORY.partition("/")
-    html_context = {"github_user": owner, "github_repo": name, "github_version": "main"}
+    html_context |= {"github_user": owner, "github_repo": name, "github_version": "main"}
     html_context["doc_path"] = "docs"
     html_theme_options["use_edit_page_button"] = True
     html_theme_options["github_url"] = f"https://github.com/{REPOSITORY}"

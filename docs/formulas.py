@@ -14,7 +14,8 @@ def visit_inline(writer: Any, node: nodes.math) -> None:
 
 def visit_block(writer: Any, node: nodes.math_block) -> None:
     """Write a formula that has a line of its own."""
-    writer.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    formula = tex2mathml(node.astext(), as_block=True)
+    writer.body.append(f'<div class="math" tabindex="0">{formula}</div>')  # may scroll, by keys too
     raise nodes.SkipNode
 
 

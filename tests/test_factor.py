@@ -152,6 +152,7 @@ def test_an_estimator_on_a_factor_can_be_compared(monkeypatch):
     for X in (rows(2), rows(20)):
         mu = KernelMean().fit(X)
         assert Comparison.from_estimator(mu).best.name in ("kme", "f-kmse")
+        assert compare(X, filters=["f-kmse"]).best.name in ("kme", "f-kmse")
 
 
 @settings(max_examples=15, deadline=None)

@@ -9,6 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import cauchy, norm, rankdata, spearmanr
 
+from benchmarks.weights import power
 from muhat import IndependenceTest, Nystrom, RandomFeatures, TwoSampleTest
 from muhat.kernels import Function, Gaussian, Precomputed
 from muhat.testing._distances import Distance
@@ -208,7 +209,7 @@ def test_distances_of_samples_in_bins_and_batches(monkeypatch):
 def test_what_is_asked_for_is_all_there_is():
     X, Y = rng().normal(size=(20, 1)), rng().normal(size=(20, 1))
     quick = {"n_permutations": 9, "bandwidths": 2}
-    assert len(IndependenceTest(**quick).test(X, Y).tests) == 4 + 2 * 4 + 3
+    assert len(IndependenceTest(**quick).test(X, Y).tests) == 2 * 4 + 2 * 4 + 3
     assert len(IndependenceTest("gaussian", **quick).test(X, Y).tests) == (2 * 4) ** 2
     assert len(IndependenceTest(statistics="mmd", **quick).test(X, Y).tests) == 4
     assert len(IndependenceTest(kernel_y="laplacian", **quick).test(X, Y).tests) == (2 * 4) ** 2
@@ -360,3 +361,11 @@ def test_the_verdict_on_two_columns_says_whether_one_rises_or_falls_with_the_oth
     assert "y neither rises nor falls steadily as x rises" in symmetric.verdict()
     wide = IndependenceTest(n_permutations=19).test(rng.normal(size=(50, 2)), rng.normal(size=50))
     assert wide.rank_correlation is None
+
+
+@pytest.mark.parametrize("problem", ["independence", "two samples"])
+def test_power_is_measured_by_the_weights_of_families(problem):
+    name, n, *powers = next(power(problem, 1, n_permutations=19))
+    laws = DEPENDENCE if problem == "independence" else DIFFERENCES
+    assert laws[name].n == n
+    assert len(powers) == 2 + 6  # plain tests, and sets of weights

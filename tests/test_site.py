@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 from html import unescape
+from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -16,6 +18,7 @@ import pytest
 from matplotlib import pyplot
 
 import browser
+import muhat
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
@@ -63,7 +66,19 @@ def test_the_site_builds_without_a_warning_every_link_leads_somewhere_and_the_se
         "muhat.theory.Theorem2",
     } <= generated
     assert not list(broken_links(pages))
-    assert_the_search_finds("landweber", site)
+    assert_the_list_for_language_models_is_complete(site)
+    assert all("<math" in pages[site / f"{name}.html"] for name in ("selection", "maths"))
+    assert "Examples using this" in pages[site / "reference/generated/muhat.TwoSampleTest.html"]
+    chromium = browser.found()
+    if chromium is None:
+        pytest.skip(browser.MISSING)
+    tab = browser.Browser(chromium)
+    try:
+        assert_the_search_finds("landweber", site, tab)
+        for name in ("index", "guide", "gallery/index", "coming-from"):
+            assert_accessible(site / f"{name}.html", tab)
+    finally:
+        tab.close()
 
 
 def broken_links(pages):
@@ -81,24 +96,51 @@ def broken_links(pages):
                 yield page.name, link
 
 
-def assert_the_search_finds(word, site):
+def assert_the_list_for_language_models_is_complete(site):
+    """llms.txt names every page of the guide, and where its text is."""
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    links = re.findall(r"\]\((_sources/[^)]+)\)", text)
+    assert len(links) > 20
+    assert all((site / link).exists() for link in links)
+    assert {"_sources/tests.md.txt", "_sources/cite.md.txt"} <= set(links)
+
+
+def assert_the_search_finds(word, site, tab):
     """Search in a browser that has no network, from the disk."""
-    chromium = browser.found()
-    if chromium is None:
-        pytest.skip(browser.MISSING)
-    tab = browser.Browser(chromium)
-    try:
-        tab.open(site / "search.html")
-        tab.js(f"Search.performSearch({word!r})")
-        found = (
-            "new Promise(done => { const look = () => { "
-            "const all = document.querySelectorAll('ul.search li a'); "
-            "all.length ? done(Array.from(all, each => each.textContent)) : setTimeout(look, 50); "
-            "}; look(); })"
-        )
-        assert "Landweber" in tab.js(found)
-    finally:
-        tab.close()
+    tab.open(site / "search.html")
+    tab.js(f"Search.performSearch({word!r})")
+    found = (
+        "new Promise(done => { const look = () => { "
+        "const all = document.querySelectorAll('ul.search li a'); "
+        "all.length ? done(Array.from(all, each => each.textContent)) : setTimeout(look, 50); "
+        "}; look(); })"
+    )
+    assert "Landweber" in tab.js(found)
+
+
+AXE = """axe.run(document, {resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa"]})
+    .then((found) => found.violations.map((each) => [each.id, each.nodes[0].html]))"""
+
+
+def assert_accessible(page, tab):
+    """At three widths nothing is wider than the window, and axe finds no violation."""
+    axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    for width in (1280, 768, 390):
+        tab.open(page, width)
+        tab.js(axe)
+        tab.js("new Promise((done) => setTimeout(done, 400))")  # colours fade in
+        assert tab.js(AXE) == [], (page.name, width)
+        assert tab.js("document.documentElement.scrollWidth") <= width, page.name
+        assert tab.complaints() == []
+
+
+def test_every_public_name_is_in_one_section_of_the_reference(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    sections = import_module("api").reference_sections()
+    shown = [name for names in sections.values() for name in names]
+    assert len(shown) == len(set(shown))
+    assert {f"muhat.{name}" for name in muhat.__all__} - {"muhat.__version__"} <= set(shown)
+    assert not [name for name in shown if name.startswith("muhat.cli")]
 
 
 def test_there_are_enough_examples_and_those_that_are_run_here_are_among_them():

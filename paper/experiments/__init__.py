@@ -22,6 +22,7 @@ from paper.experiments import (
     group_gains,
     group_learning,
     group_means,
+    levels_of_defaults,
     levels_of_groups,
     levels_of_tests,
     loss,
@@ -90,7 +91,13 @@ PAGES: dict[str, Page] = {
         ),
     ),
     "tests-evidence": Page(
-        _by_name(levels_of_tests, alternatives_of_tests, power_of_tests, times_of_tests),
+        _by_name(
+            levels_of_tests,
+            levels_of_defaults,
+            alternatives_of_tests,
+            power_of_tests,
+            times_of_tests,
+        ),
         title="Tests of two samples, of independence and of drift: the evidence",
         preface="Levels, power and times of the tests, measured by `python -m paper tests`.",
     ),

@@ -146,7 +146,7 @@ def settings(quick: bool) -> Settings:
     regressions, classifications = list(REGRESSIONS), list(CLASSIFICATIONS)
     return {
         "seed": 2413,
-        "draws": 1 if quick else 20,
+        "draws": 1 if quick else 12,
         "groups": 12 if quick else 60,
         "new_groups": 10 if quick else 100,
         "rows": 6 if quick else 20,

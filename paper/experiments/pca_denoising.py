@@ -78,7 +78,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
             ).fit(X)
             rows.append(row(method, components, peer.inverse_transform(peer.transform(new))))
         rows.append(row(TUNED, components, best_peer(X, new, clean, components, gamma)))
-        linear = PCA(components).fit(X)
+        linear = PCA(min(components, X.shape[1])).fit(X)
         rows.append(row(LINEAR, components, linear.inverse_transform(linear.transform(new))))
     chosen = KernelPCA("loo").fit(X)
     rows.append(row(CHOSEN, chosen.n_components_, chosen.denoise(new)))

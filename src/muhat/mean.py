@@ -201,7 +201,9 @@ def _solve_on_factor(
         choices = _chosen(parts, rules, problem, kernel, points)
         return Solution(kernel, plan, problem, choices, None, points, present)
     is_double = points.dtype == np.float64
-    if not (are_equal and is_double and can_choose_on_factor(rules, parts.filters, n)):
+    is_estimate = parts.best_of  # a comparison looks at all eigenvalues
+    has_rules = can_choose_on_factor(rules, parts.filters, n)
+    if not (are_equal and is_double and is_estimate and has_rules):
         return None
     product_problem = ProductProblem(DenseGram.from_sample(kernel, rows))
     filters = _bounded_filters(parts, product_problem, kernel, points)

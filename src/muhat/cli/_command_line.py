@@ -31,6 +31,9 @@ TRACEBACK = "--traceback"
 MOVED = {"reproduce": "The paper's experiments are now run from a clone: python -m paper."}
 """What is said of a command that is no longer one of muhat's."""
 
+_WORKING: list[str] = []
+"""The line that is on the terminal until a command prints something."""
+
 PLAIN: dict[str, Any] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
@@ -87,6 +90,7 @@ class CommandLine(TyperGroup):
         if cmd_name not in self.places:
             return None
         module, _, name = self.places[cmd_name][0].partition(":")
+        show_working(cmd_name)
         app = typer.Typer(**PLAIN)
         app.command(cmd_name)(getattr(import_module(module), name))
         return get_command(app)
@@ -126,6 +130,8 @@ class CommandLine(TyperGroup):
                 traceback.print_exception(problem)
             code, sentence = _explained(problem)
             say(sentence)
+        finally:
+            clear_working()
         if code == INTERRUPTED:
             say("interrupted.")
         if standalone_mode:
@@ -133,8 +139,23 @@ class CommandLine(TyperGroup):
         return code
 
 
+def show_working(command: str) -> None:
+    """Show on a terminal that a command has begun: what it needs takes long to import."""
+    if sys.stderr.isatty() and "--help" not in sys.argv:
+        _WORKING.append(f"muhat {command} …")
+        print(_WORKING[-1], end="", file=sys.stderr, flush=True)
+
+
+def clear_working() -> None:
+    """Clear that line, before anything else is printed."""
+    while _WORKING:
+        width = len(_WORKING.pop())
+        print(f"\r{' ' * width}\r", end="", file=sys.stderr, flush=True)
+
+
 def say(message: object) -> None:
     """Print one line on stderr."""
+    clear_working()
     print("muhat:", " ".join(str(message).split()), file=sys.stderr)
 
 
@@ -160,6 +181,7 @@ def errors_named(names: Mapping[str, object]) -> Iterator[None]:
 @contextmanager
 def standard_output() -> Iterator[None]:
     """Name standard output in errors of what is printed here; a closed pipe ends quietly."""
+    clear_working()
     try:
         yield
         sys.stdout.flush()

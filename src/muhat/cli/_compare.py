@@ -45,8 +45,8 @@ from muhat.cli._outputs import (
     print_sentence,
     print_written,
 )
-from muhat.cli._progress import ProgressBatches, spinner
-from muhat.cli._reading import check_names, names_of, show_notes
+from muhat.cli._progress import MAX_QUIET_ROWS, ProgressBatches, spinner
+from muhat.cli._reading import MAX_MEMORY_SHARE, check_names, names_of, show_notes
 from muhat.comparison import Comparison, compare, fit_best, passes
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.errors import MuhatError
@@ -65,12 +65,6 @@ GRAMS = ("auto", "dense", *APPROXIMATIONS)
 DEFAULT_FIGURE = Path("muhat-compare.png")
 
 DEFAULTS = {**signature(compare).parameters, **signature(open_batches).parameters}
-
-MAX_MEMORY_SHARE = 0.25
-"""A text file is read at once if it takes at most this share of memory, as parsing is slow."""
-
-MAX_QUIET_ROWS = 1000
-"""Rows up to which a comparison takes about a second, and no progress is shown."""
 
 Bandwidth = Annotated[
     str | None,

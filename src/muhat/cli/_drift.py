@@ -54,7 +54,6 @@ from muhat.data import INDICATOR, DataSet, FileBatches, text_column_of
 from muhat.errors import MuhatError
 from muhat.persistence import load
 from muhat.persistence import save as save_model
-from muhat.plots import figure_of_drift, save
 from muhat.testing import DriftDetector, DriftResult
 
 KEPT_BY_STATE = (
@@ -175,6 +174,8 @@ def drift_command(
         tested = list(_updates(detector, new, readings[-len(new) :], one_hot, save_to))
     results = [each for each, is_new in tested if is_new]
     if out is not None:
+        from muhat.plots import figure_of_drift, save  # here, as it takes long to import
+
         save(figure_of_drift(detector.history_), out)
     if report is not None:
         settings = options_set({**reading, "one_hot": one_hot})

@@ -19,13 +19,20 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from muhat.cli._command_line import clear_working
+
 if TYPE_CHECKING:
     from muhat._arrays import Array
     from muhat.data import FileBatches
 
 
+MAX_QUIET_ROWS = 1000
+"""Rows up to which a command takes about a second, and no progress is shown."""
+
+
 def progress_bars(*columns: ProgressColumn, console: Console | None = None) -> Progress:
     """Return bars of a description and columns, on stderr by default, that vanish at the end."""
+    clear_working()
     console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
     return Progress(TextColumn("{task.description}"), *columns, console=console, transient=True)
 

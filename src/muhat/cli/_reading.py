@@ -27,6 +27,9 @@ from muhat.data import (
 )
 from muhat.errors import MuhatError
 
+MAX_MEMORY_SHARE = 0.25
+"""A text file is read at once if it takes at most this share of memory, as parsing is slow."""
+
 
 def without(names: Iterable[str], excluded: Iterable[str]) -> list[str]:
     """Return the names that are not among the excluded ones, in their order."""

@@ -13,9 +13,8 @@ import numpy as np
 from muhat._arrays import Array, available_memory
 from muhat._files import FileError
 from muhat._messages import lacks_columns
-from muhat.cli._compare import MAX_MEMORY_SHARE
 from muhat.cli._outputs import files_of
-from muhat.cli._reading import places_of, row_numbers, show_notes, without
+from muhat.cli._reading import MAX_MEMORY_SHARE, places_of, row_numbers, show_notes, without
 from muhat.data import (
     ColumnMoments,
     DataSet,

@@ -21,7 +21,6 @@ from muhat._python_lines import independence_lines, options_set, two_files_lines
 from muhat._text import count
 from muhat._wording import is_at_floor, listed_names, rows_text, shift_text
 from muhat.cli._command_line import errors_named, standard_output
-from muhat.cli._compare import MAX_QUIET_ROWS
 from muhat.cli._options import (
     FOUND,
     AsJson,
@@ -50,7 +49,7 @@ from muhat.cli._outputs import (
     print_sentence,
     print_written,
 )
-from muhat.cli._progress import ProgressBatches, spinner
+from muhat.cli._progress import MAX_QUIET_ROWS, ProgressBatches, spinner
 from muhat.cli._reading import (
     left_out_text,
     places_of,
@@ -73,7 +72,6 @@ from muhat.cli._samples import (
 )
 from muhat.data import DataSet, FileBatches, base_name
 from muhat.errors import MuhatError
-from muhat.plots import PairDisplay, figure_of_test, save
 from muhat.testing import (
     IndependenceResult,
     IndependenceTest,
@@ -174,6 +172,8 @@ def two_samples_command(
             _print_two_samples(result, level)
     figure = None
     if out is not None:
+        from muhat.plots import figure_of_test  # here, as it takes long to import
+
         figure = figure_of_test(result, level=level)
     _finish(result, figure, out, report, fail_below, as_json)
 
@@ -266,6 +266,8 @@ def independence_command(
             _print_independence(result, size, level)
     figure = None
     if out is not None:
+        from muhat.plots import PairDisplay, figure_of_test  # here, as it takes long to import
+
         x_shown, y_shown = _shown_columns(sample, x_names), _shown_columns(sample, y_names)
         pair = PairDisplay.from_samples(x_shown, y_shown, names=[x_names, y_names])
         figure = figure_of_test(result, pair=pair, level=level)
@@ -387,6 +389,8 @@ def _finish(
 ) -> None:
     """Write the figure, print what was written, and exit with the status for pipelines."""
     if out is not None:
+        from muhat.plots import save
+
         save(figure, out)
     if not as_json:
         with standard_output():

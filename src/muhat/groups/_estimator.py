@@ -49,6 +49,9 @@ MAX_ROWS_EXACT = 20_000
 MAX_GROUPS_EXACT = 1000
 """Groups up to which it does, since their T × T matrices are decomposed once for each fold."""
 
+MAX_PRINTED_GAIN = 0.99
+"""The largest gain that a verdict states: its estimate may be above one, the truth is not."""
+
 N_CHECKED_ROWS = 500
 """Rows whose Gram matrix is checked where a kernel is not known to be positive semi-definite."""
 
@@ -101,9 +104,9 @@ default='auto'
         Their standard errors, from the noise of the plain means; bias is not in them.
     gain_, gain_error_ : float or None
         How much lower the risk is than that of the plain means, as a share of it, estimated on rows
-        that are left out and corrected for their number, and its standard error; a group's squared
-        error counts as often as it has rows. Groups of one row do not count. None for fewer than 6
-        groups.
+        that are left out and corrected for their number, and its standard error, within which it
+        may be above one; a group's squared error counts as often as it has rows. Groups of one row
+        do not count. None for fewer than 6 groups.
     candidates_ : dict of str to float
         The candidates and their weights, before the size of a group is looked at.
     candidate_weights_ : array of shape (T, 15)
@@ -349,7 +352,9 @@ default='auto'
         T = len(self.groups_)
         if self.gain_ is None or self.gain_error_ is None:
             return f"Means of {T} groups: too few groups or rows to estimate the gain."
-        size = f"{100 * abs(self.gain_):.0f} %"
+        if not self.gain_ and not self.gain_error_:
+            return f"Means of {T} groups: the plain averages, as nothing is gained by the others."
+        size = f"{100 * min(abs(self.gain_), MAX_PRINTED_GAIN):.0f} %"
         error = f"standard error {100 * self.gain_error_:.0f} %"
         start = f"Estimating the means of {T} groups together"
         what, than = "their expected squared error", "compared with plain averages"

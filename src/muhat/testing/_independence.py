@@ -79,13 +79,13 @@ FINE_SHARES = (1e-1,)
 RANK_SHARES = (1e-1, 1e-2)
 """The same of ranks, whose spectra have no outliers in them."""
 
-FINE_WEIGHT = 0.20
-"""Of the default's families: truncated SVD. All weights were chosen by power (docs/tests.md)."""
+FINE_WEIGHT = 0.25
+"""Of the default's families: truncated SVD and HSIC. docs/tests.md says how it was chosen."""
 
 RANK_WEIGHT = 0.25
 """Truncated SVD of ranks."""
 
-TREND_WEIGHT = 0.55
+TREND_WEIGHT = 0.50
 """Distance covariance, that of ranks, and HSIC of wide kernels."""
 
 ORDERS_PER_CHUNK = 8
@@ -98,7 +98,7 @@ class IndependenceTest(PermutationTest):
     The kernel of x has bandwidths and λ from x, that of y from y; then the rows of y are permuted.
     With the eigenpairs γ, u of x's centred Gram matrix and δ, v of y's, the statistics are Σ h(γ_k)
     h'(δ_l) (u_kᵀ v_l)²: HSIC for h(γ) = γ and h'(δ) = δ, its spectral-regularised form with
-    filters. By default three families of them look for fine structure, for fine structure of ranks,
+    filters. By default three families of them look for structure of any kind, for that of ranks,
     and for linear and monotone trends; each has a p-value, and these are combined into one.
 
     Parameters
@@ -116,9 +116,9 @@ class IndependenceTest(PermutationTest):
     statistics : str, Statistic or list of these, default=None
         The weights h and h', each with each: 'mmd' and 'mmd' is HSIC. For few rows also 'scose',
         'fcose' or ``ShrunkCovariance(filter)``: the norm of the cross-covariance operator, shrunk.
-        By default truncated SVD on four bandwidths of x and of y, the same of ranks, distance
-        covariance of the values and of their ranks, and HSIC at a wide bandwidth, 51 statistics in
-        three families; for a kernel that is given, ('mmd', 'spectral').
+        By default truncated SVD and HSIC on four bandwidths of x and of y, truncated SVD of ranks,
+        distance covariance of the values and of their ranks, and HSIC at a wide bandwidth, 67
+        statistics in three families; for a kernel that is given, ('mmd', 'spectral').
     gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
     default='auto'
         How both Gram matrices are held: as they are, by default up to 3000 rows, or approximated by
@@ -307,11 +307,13 @@ class IndependenceTest(PermutationTest):
         return _Permuted(table, candidates, kernel_correlation(of_x, of_y))
 
     def _default_statistics(self, x: ShuffledSide, y: ShuffledSide) -> list[StatisticPairs]:
-        """Return three families: fine structure, that of ranks, and trends."""
+        """Return three families: any structure, fine structure of ranks, and trends."""
         sides = (x, y)
         ranked = (x.ranked, y.ranked)
-        parts = self._fine_statistics(sides, Gaussian(), FINE_SHARES, FINE_WEIGHT, 0)
-        parts += self._fine_statistics(ranked, RankGaussian(), RANK_SHARES, RANK_WEIGHT, 1)
+        fine: list[Statistic] = [Spectral(shares=(share,)) for share in FINE_SHARES]
+        of_ranks: list[Statistic] = [Spectral(shares=(share,)) for share in RANK_SHARES]
+        parts = self._pairs_of_equal(sides, Gaussian(), [*fine, MMD()], FINE_WEIGHT, 0)
+        parts += self._pairs_of_equal(ranked, RankGaussian(), of_ranks, RANK_WEIGHT, 1)
         trends: list[Callable[[Array], Kernel]] = [
             Distance().resolve,
             Distance(ranks=True).resolve,
@@ -324,20 +326,19 @@ class IndependenceTest(PermutationTest):
             parts.append(StatisticPairs.from_grams(grams, [MMD()], TREND_WEIGHT, 2))
         return [each for each in parts if each.candidates]
 
-    def _fine_statistics(
+    def _pairs_of_equal(
         self,
         sides: tuple[ShuffledSide, ShuffledSide],
         kernel: Kernel,
-        shares: tuple[float, ...],
+        statistics: list[Statistic],
         weight: float,
         family: int,
     ) -> list[StatisticPairs]:
-        """Return truncated SVD, at the same share on both sides, as one family."""
-        grams = [self._grams(each, self._ladder([kernel], each), [Spectral()]) for each in sides]
+        """Return statistics that are the same on both sides, at all bandwidths, as one family."""
+        grams = [self._grams(each, self._ladder([kernel], each), statistics) for each in sides]
         parts = []
-        for share in shares:
-            statistics: list[Statistic] = [Spectral(shares=(share,))]
-            parts.append(StatisticPairs.from_grams(grams, statistics, weight, family))
+        for statistic in statistics:
+            parts.append(StatisticPairs.from_grams(grams, [statistic], weight, family))
         return parts
 
     def _given_statistics(

@@ -1,0 +1,107 @@
+"""Power of the default tests by the weights of their families, on draws for tuning.
+
+``python -m benchmarks.weights 100`` prints what docs/tests.md shows. The seed is not that of the
+evidence, on which nothing is chosen.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from muhat.testing import IndependenceTest, TwoSampleTest
+from muhat.testing import _independence as independence
+from muhat.testing import _two_samples as two_samples
+from muhat.testing._permutations import PermutationTable
+from paper._alternatives import DEPENDENCE, DIFFERENCES, Alternative
+from paper.experiments.alternatives_of_tests import LEVEL, plain_dependence, plain_difference
+
+SEED = 7001
+"""Of the draws that weights were chosen on."""
+
+Weights = Sequence[float]
+
+PROBLEMS: Mapping[str, tuple[Any, Any, Mapping[str, Alternative], Any, Sequence[Weights]]] = {
+    "independence": (
+        IndependenceTest,
+        independence,
+        DEPENDENCE,
+        plain_dependence,
+        [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0.3, 0.3, 0.4), (0.25, 0.25, 0.5), (0.2, 0.2, 0.6)],
+    ),
+    "two samples": (
+        TwoSampleTest,
+        two_samples,
+        DIFFERENCES,
+        plain_difference,
+        [
+            (1, 0, 0),
+            (0, 1, 0),
+            (0, 0, 1),
+            (0.95, 0.025, 0.025),
+            (0.88, 0.06, 0.06),
+            (0.7, 0.15, 0.15),
+        ],
+    ),
+}
+"""By problem: the test, its module, the laws, the plain tests and the weights of the families."""
+
+
+class _Tables:
+    """Keeps the table of the last test that a module made a result of."""
+
+    def __init__(self, module: Any) -> None:
+        self.module, self.original = module, module.result_fields
+
+    def __enter__(self) -> _Tables:
+        self.module.result_fields = self._remember
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.module.result_fields = self.original
+
+    def _remember(self, table: PermutationTable, candidates: Any) -> dict[str, Any]:
+        self.last = table
+        fields: dict[str, Any] = self.original(table, candidates)
+        return fields
+
+
+def power(problem: str, repetitions: int, n_permutations: int = 999) -> Iterator[list[Any]]:
+    """Yield, for each law, the power of the plain tests and of the default by its weights."""
+    test, module, laws, plain, weights = PROBLEMS[problem]
+    for place, (name, law) in enumerate(laws.items()):
+        rejected = []
+        for number in range(repetitions):
+            rng = np.random.default_rng([SEED, list(PROBLEMS).index(problem), place, number])
+            X, Y = law.draw(rng, law.n)
+            seed = int(rng.integers(2**31))
+            with _Tables(module) as tables:
+                test(n_permutations=n_permutations, random_state=seed, n_jobs=1).test(X, Y)
+            p_values = list(plain(X, Y, n_permutations, rng).values())
+            for some in weights:
+                families = []
+                for family, weight in zip(tables.last.families, some, strict=True):
+                    if weight:
+                        families.append(replace(family, weight=float(weight)))
+                p_values.append(replace(tables.last, families=tuple(families)).p_value)
+            rejected.append(np.array(p_values) <= LEVEL + 1e-9)
+        yield [name, law.n, *np.mean(rejected, axis=0).tolist()]
+
+
+def main(repetitions: int) -> None:
+    """Print a table for each problem."""
+    for problem, (*_, weights) in PROBLEMS.items():
+        print(f"{problem}, {repetitions} repetitions; plain tests, then weights {weights}")
+        for name, n, *powers in power(problem, repetitions):
+            print(
+                f"| {name} ({n}) | " + " | ".join(f"{each:.2f}" for each in powers) + " |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
