@@ -78,7 +78,9 @@ def available_cores() -> int:
     ``OMP_NUM_THREADS``, a share in a thread of a dask worker, and ``n_jobs`` inside
     ``joblib.parallel_config(n_jobs=...)``.
     """
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    affinity = 0
+    if hasattr(os, "sched_getaffinity"):
+        affinity = len(os.sched_getaffinity(0))
     cores = _counted_cores(os.environ.get("LOKY_MAX_CPU_COUNT"), affinity)
     limits = [cores, getattr(_THIS_THREAD, "cores", math.inf), cores // _threads_of_dask_worker()]
     backend, n_jobs = get_active_backend()

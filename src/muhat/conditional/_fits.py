@@ -175,9 +175,9 @@ class SpectralFit(Fit):
         choose: Callable[[Regression], list[Choice]],
     ) -> SpectralFit:
         """Decompose the Gram matrix of a kernel and choose each filter's parameter."""
-        features = (
-            plan.gram.resolve(kernel, rows.X) if isinstance(plan.gram, Approximation) else None
-        )
+        features = None
+        if isinstance(plan.gram, Approximation):
+            features = plan.gram.resolve(kernel, rows.X)
         decomposition = Decomposition.from_rows(kernel, rows, features)
         check_scale(
             type(kernel).__name__,
@@ -313,7 +313,10 @@ class Decomposition:
 
     @classmethod
     def _dense(cls, kernel: Kernel, rows: RegressionRows) -> Decomposition:
-        points = np.arange(rows.n)[:, None] if isinstance(kernel, Precomputed) else rows.X
+        if isinstance(kernel, Precomputed):
+            points = np.arange(rows.n)[:, None]
+        else:
+            points = rows.X
         gram = DenseGram.from_sample(kernel, points, rows.masses)
         gamma, U = np.linalg.eigh(gram.matrix)
         check_semidefinite(gamma)
@@ -334,7 +337,8 @@ class Decomposition:
 
 def evenly_spaced(X: Array, numbers: Array | None = None) -> tuple[Array, Array]:
     """Return the rows that calibrate quantiles, evenly spaced, and their numbers."""
-    numbers = np.arange(len(X)) if numbers is None else numbers
+    if numbers is None:
+        numbers = np.arange(len(X))
     some = np.unique(np.linspace(0, len(X) - 1, min(len(X), MAX_CALIBRATION_ROWS)).astype(int))
     return X[some], numbers[some]
 

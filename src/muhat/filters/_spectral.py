@@ -220,7 +220,9 @@ class Landweber(Formula, Iteration):
     @property
     def step(self) -> float:
         """η, 1 until ``bounded_by`` sets it."""
-        return 1.0 if self.eta is None else positive(self, "eta", self.eta)
+        if self.eta is None:
+            return 1.0
+        return positive(self, "eta", self.eta)
 
     def bounded_by(self, kappa2: float) -> Landweber:
         """Return it with η = 1/κ²; raise MuhatError for a longer step, which may diverge."""
@@ -287,7 +289,9 @@ class NuMethod(Iteration):
     @property
     def scale(self) -> float:
         """κ², 1 until ``bounded_by`` sets it."""
-        return 1.0 if self.kappa2 is None else positive(self, "kappa2", self.kappa2)
+        if self.kappa2 is None:
+            return 1.0
+        return positive(self, "kappa2", self.kappa2)
 
     def bounded_by(self, kappa2: float) -> NuMethod:
         """Return it on [0, κ²]; raise MuhatError for a smaller interval, outside of it diverges."""

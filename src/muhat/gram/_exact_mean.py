@@ -47,7 +47,10 @@ class ExactMeanFeatures(FeatureMap):
         values = self.kernel.product(mean.points, mean.weights)
         inside, whole = landmarks.whitening.T @ values[self.places], float(mean.weights @ values)
         squared = whole - float(inside @ inside)
-        missed = float(np.sqrt(squared)) if squared > MISSED_MEAN_TOL * whole else np.inf
+        if squared > MISSED_MEAN_TOL * whole:
+            missed = float(np.sqrt(squared))
+        else:
+            missed = np.inf
         vars(self).update(landmarks=landmarks, mean=mean, inside=inside, missed=missed)
         vars(self).update(dtype=landmarks.dtype, precision=landmarks.precision)
         vars(self).update(

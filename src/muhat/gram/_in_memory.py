@@ -58,13 +58,13 @@ class InMemoryProblem(Problem):
         self.mean_weights: Array = self.masses.astype(self.dtype)
         self.root_masses: Array = np.sqrt(self.masses).astype(self.dtype)
         self.has_target: bool = self.target is not None
-        self.target_values: Array = self.root_masses * (
-            0 if self.target is None else self.target.values
-        )
-        self.target_squared_norm: float = 0.0 if self.target is None else self.target.squared_norm
-        self.target_weights: TargetWeights | None = (
-            None if self.target is None else self.target.weights
-        )
+        self.target_values: Array = np.zeros_like(self.root_masses)
+        self.target_squared_norm: float = 0.0
+        self.target_weights: TargetWeights | None = None
+        if self.target is not None:
+            self.target_values = self.root_masses * self.target.values
+            self.target_squared_norm = self.target.squared_norm
+            self.target_weights = self.target.weights
 
     @cached_property
     def mean_values(self) -> Array:

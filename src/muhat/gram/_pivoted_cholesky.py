@@ -69,7 +69,9 @@ class LowRankFactor:
     @property
     def error(self) -> float:
         """tr(K − L Lᵀ)/tr K, which bounds ‖K − L Lᵀ‖/tr K; zero where K is."""
-        return float(self.remainder.sum()) / self.trace if self.trace else 0.0
+        if self.trace:
+            return float(self.remainder.sum()) / self.trace
+        return 0.0
 
 
 def pivoted_cholesky(
@@ -98,7 +100,10 @@ def pivoted_cholesky(
     trace, largest = float(remainder.sum()), float(remainder.max())
     check_semidefinite(np.array([remainder.min(), largest]))
     enough = max(tol, MIN_FACTOR_TOL) * trace
-    most = len(X) if max_rank is None else min(len(X), max_rank)
+    if max_rank is None:
+        most = len(X)
+    else:
+        most = min(len(X), max_rank)
     L = np.empty((len(X), min(most, CANDIDATES_PER_BLOCK)))
     pivots = np.zeros(0, int)
     while len(pivots) < most and remainder.sum() > enough:

@@ -171,7 +171,10 @@ class LeaveOneOutUpdate:
 
     def __init__(self, p: Array, target: TargetWeights | None) -> None:
         self.rest = 1 - p  # c
-        self.kappa = np.ones_like(p) if target is None else target.kappa(target.tau)
+        if target is None:
+            self.kappa = np.ones_like(p)
+        else:
+            self.kappa = target.kappa(target.tau)
         self.beta = (0 if target is None else self.kappa * target.tau) - p / self.rest
 
 

@@ -289,7 +289,9 @@ class SmootherWeights:
         return found
 
     def _averaged(self, points: Array) -> Array:
-        return points if len(points) == len(self.sources) else points[self.sources]
+        if len(points) == len(self.sources):
+            return points
+        return points[self.sources]
 
 
 @dataclass(frozen=True, eq=False)

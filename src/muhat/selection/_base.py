@@ -89,11 +89,15 @@ class Choice:
     """Whether the choice is the most iterations that were tried, and more were too dear to try."""
 
     def __repr__(self) -> str:
-        parameter = "" if self.parameter is None else f"parameter={self.parameter!r}, "
+        parameter = ""
+        if self.parameter is not None:
+            parameter = f"parameter={self.parameter!r}, "
         found = f"gain={self.gain!r}, strength={self.strength!r}"
         if np.isnan(self.strengths).all():
             found = f"score={self.score:.6g}"
-        edge = ", at_edge=True" if np.any(self.at_edge) else ""
+        edge = ""
+        if np.any(self.at_edge):
+            edge = ", at_edge=True"
         return f"Choice({self.filter!r}, {parameter}{found}{edge})"
 
     @property
@@ -433,7 +437,9 @@ def check_shrinkage(candidates: Candidates, gamma: Array, s: Array, at_zero: Arr
             "s must be a finite real number for each γ in [0, "
             f"{float(gamma.max(initial=0.0)):.3g}], zero included"
         )
-        kind = "complex" if np.iscomplexobj(s) else "real, some of them NaN or infinite"
+        kind = "real, some of them NaN or infinite"
+        if np.iscomplexobj(s):
+            kind = "complex"
         raise MuhatError(
             type(candidates.filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"
         )

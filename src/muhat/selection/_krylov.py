@@ -309,7 +309,10 @@ class Krylov(Scores):
         alpha = np.einsum("fi,fi->f", self.vectors, values)
         for _ in range(2):  # once leaves rounding errors of what it takes away
             for number, chunk in enumerate(self.chunks):
-                basis = chunk if number < len(self.chunks) - 1 else chunk[:, : place + 1]
+                if number < len(self.chunks) - 1:
+                    basis = chunk
+                else:
+                    basis = chunk[:, : place + 1]
                 values -= ((basis @ values[..., None]).swapaxes(-1, -2) @ basis)[:, 0]
         norms = np.linalg.norm(values, axis=-1).tolist()
         nothing = self.unit * float(np.sum(self.problem.trace))
@@ -417,9 +420,9 @@ class Krylov(Scores):
         """
         ritz, mass = self._ritz(column), 1 - column.rest
         values = self._values(ritz, candidates)
-        factor = (
-            float(self.bias_factor) if np.isfinite(self.bias_factor) else 1.0
-        )  # how often ‖h‖² is counted
+        factor = 1.0
+        if np.isfinite(self.bias_factor):
+            factor = float(self.bias_factor)
         crossed = values.moved @ (np.array(column.towards or [0.0]) @ ritz.W)  # Σ_F p_i h(x_i)
         if self.problem.target is None:
             own = ritz.theta * ritz.first**2

@@ -101,7 +101,9 @@ class PooledMatrix(PooledGram):
 
     def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
         """Return MMD as it is; nothing where all units are equal to the kernel."""
-        return list(statistics) if self.S.any() else []
+        if self.S.any():
+            return list(statistics)
+        return []
 
     def statistics(self, statistics: Sequence[Statistic], labels: Array) -> tuple[Array, Array]:
         """Return MMD² by products of S with all columns of labels."""
@@ -169,7 +171,9 @@ class PooledSpectrum(PooledGram):
             check_semidefinite(gamma)
         kept = is_kept(gamma, len(Z), largest)
         gamma, U = gamma[kept], U[:, kept]
-        bound = kernel.bound if np.isfinite(kernel.bound) else largest
+        bound = largest
+        if np.isfinite(kernel.bound):
+            bound = kernel.bound
         return cls(
             gamma, U, bound, lambda a: Embedding(kernel, Z, U @ (a / np.sqrt(len(Z) * gamma)))
         )
@@ -184,7 +188,9 @@ class PooledSpectrum(PooledGram):
         """
         phi = features(Z)
         bound = features.kernel.bound
-        kappa2 = bound if np.isfinite(bound) else float(np.einsum("ij,ij->i", phi, phi).max())
+        kappa2 = bound
+        if not np.isfinite(bound):
+            kappa2 = float(np.einsum("ij,ij->i", phi, phi).max())
         phi -= phi.mean(axis=0)
         gamma, V = eigh(phi.T @ phi / len(Z), driver="evd", check_finite=False)
         kept = is_kept(gamma, len(Z)) & (gamma >= least_share * gamma.max())

@@ -178,14 +178,18 @@ class PermutationTable:
 
     def only(self, chosen: Array) -> PermutationTable:
         """Return the table of some of the statistics, given by truth values, as one family."""
-        moments = None if self.null_moments is None else self.null_moments.take(chosen)
+        moments = None
+        if self.null_moments is not None:
+            moments = self.null_moments.take(chosen)
         values, scales = self.values[chosen], self.scales[chosen]
         return PermutationTable(values, scales, moments, is_single=self.is_single)
 
     @cached_property
     def p_values(self) -> Array:
         """#{b : T_j(b) ≥ T_j(0)}/(B + 1) of every single statistic; ties count."""
-        tolerance = SINGLE_TIE_TOLERANCE if self.is_single else TIE_TOLERANCE
+        tolerance = TIE_TOLERANCE
+        if self.is_single:
+            tolerance = SINGLE_TIE_TOLERANCE
         observed = self.values[:, :1] - tolerance * self.scales[:, None]
         return (self.values >= observed).mean(axis=1)
 
@@ -289,7 +293,9 @@ class PermutationTable:
 
     def _rounding_of(self, scores: Array) -> float:
         """Return by how much equal scores may differ."""
-        tolerance = SINGLE_COMBINED_TIE_TOLERANCE if self.is_single else COMBINED_TIE_TOLERANCE
+        tolerance = COMBINED_TIE_TOLERANCE
+        if self.is_single:
+            tolerance = SINGLE_COMBINED_TIE_TOLERANCE
         return float(tolerance * np.abs(scores).max())
 
 
