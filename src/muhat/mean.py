@@ -151,7 +151,9 @@ def solve(parts: Parts, X: Array, masses: Array, plan: Plan | None = None) -> So
         check_range(parts.who, X)
     plan = plan or plan_in_memory(parts.gram, parts.kernel, n, X.itemsize)
     if isinstance(plan.gram, Approximation):
-        rows, weights = (X, masses) if n == len(X) else (X[present], masses[present])
+        rows, weights = X, masses
+        if n < len(X):
+            rows, weights = X[present], masses[present]
         source = ArraySource(rows, None if np.ptp(weights) == 0 else weights)
         return solve_source(parts, source, plan, points=X, present=present)
     rules = parts.rules(plan.access, n)
@@ -274,7 +276,9 @@ def _solve_dense(
     if isinstance(source, ArraySource):
         weights = source.weights
     masses = np.zeros(len(points))
-    masses[present] = 1 if weights is None else weights
+    if weights is None:
+        weights = 1.0
+    masses[present] = weights
     return solve(parts, points, masses / masses.sum(), plan)
 
 

@@ -214,7 +214,9 @@ class BlockGram:
     @classmethod
     def from_sample(cls, kernel: Kernel, X: Array, masses: Array | None = None) -> BlockGram:
         """Return the Gram operator of a sample; equal masses by default."""
-        gram = cls(kernel, X, np.full(len(X), 1 / len(X)) if masses is None else masses)
+        if masses is None:
+            masses = np.full(len(X), 1 / len(X))
+        gram = cls(kernel, X, masses)
         if not kernel.positive_semidefinite:
             _check_forms(gram)
         return gram

@@ -173,7 +173,9 @@ class DriftResult(HtmlReprMixin):
 
     def verdict(self) -> str:
         """Return whether the batch has drifted, and what changed most."""
-        p = p_text(self.p_value, self.is_at_floor) + ("" if self.is_exact else ", approximately")
+        p = p_text(self.p_value, self.is_at_floor)
+        if not self.is_exact:
+            p += ", approximately"
         rows = rows_text(self.n)
         found = f"({rows}, {p}; {self._needed_text})"
         if self.too_few_distinct:
@@ -464,7 +466,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             return ""
         more = len(names) - N_BATCHES_NAMED
         listed = ", ".join(names[-N_BATCHES_NAMED:]) + f" and {more:,} before" * (more > 0)
-        return f"{listed} {'has' if len(names) == 1 else 'have'} too few rows to raise an alarm."
+        has = agree(len(names), "has", "have")
+        return f"{listed} {has} too few rows to raise an alarm."
 
     def _tested(
         self, batch: Array, number: int, permutations: int, name: str = "batch"
