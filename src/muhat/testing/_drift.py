@@ -26,7 +26,7 @@ from muhat._summary import (
     HtmlReprMixin,
     Summary,
 )
-from muhat._text import count
+from muhat._text import agree, count
 from muhat._validation import checked_sample, positive, whole_number
 from muhat._wording import p_text, rows_text, shift_text
 from muhat.data import DataSet
