@@ -276,9 +276,9 @@ def _solve_dense(
     if isinstance(source, ArraySource):
         weights = source.weights
     masses = np.zeros(len(points))
-    if weights is None:
-        weights = 1.0
-    masses[present] = weights
+    masses[present] = 1.0
+    if weights is not None:
+        masses[present] = weights
     return solve(parts, points, masses / masses.sum(), plan)
 
 
