@@ -59,7 +59,7 @@ def files(n: int = 1_000_000, d: int = 20) -> Iterator[Ratio]:
 
 
 def landmark_scores(
-    n: int = 4000, columns: tuple[int, ...] = (2, 5, 10, 30), landmarks: int = 500
+    n: int = 2000, columns: tuple[int, ...] = (2, 5, 10, 30), landmarks: int = 500
 ) -> Iterator[Ratio]:
     """Correlation of scores on landmarks with exact ones, of normal rows and of digits."""
     samples = {}

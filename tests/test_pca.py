@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import make_moons
 from sklearn.decomposition import KernelPCA as SklearnKernelPCA
 from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -226,6 +227,17 @@ def test_a_circle_in_noise_has_two_components_and_its_noise_is_estimated(seed):
     assert 0.12 < choice.noise_sd < 0.18
     assert choice.explained[2] > 0.8
     assert pca.leave_one_out().is_chosen
+
+
+def test_columns_without_noise_do_not_make_all_components_count():
+    """Moons have hardly any noise; more than three components bring less than 5 %."""
+    X, _ = make_moons(200, noise=0.1, random_state=0)
+    pca = KernelPCA("loo").fit(X)
+    choice = pca.choose_components()
+    assert choice.is_limited
+    assert pca.n_components_ == 3 < choice.best
+    assert choice.explained[2] < 0.95 <= choice.explained[3]
+    assert "not only noise" in describe_components(pca, X).verdict()
 
 
 def test_pure_noise_has_no_structure_and_is_denoised_to_its_mean():

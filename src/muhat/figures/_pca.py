@@ -112,9 +112,10 @@ def noise_plot(choice: ComponentChoice) -> Plot:
         "How many components",
         "The squared error of left-out rows in a column, over (1 − D/d)², D being in how many of d "
         "columns the components follow a row's own noise. Small is good. The dot is the smallest "
-        "number within one standard error of the least.",
+        "number within one standard error of the least, or that explains 95 % of the variance of "
+        "all columns in left-out rows.",
         f"A curve over numbers of components, least at {choice.best}; {choice.n_components} is "
-        "the smallest number within one standard error of that.",
+        "recommended.",
         Axis("number of components", 0.0, max(float(x[-1]), 1.0)),
         Axis("score (small is good)", low, most + 0.05 * (most - low) or 1.0),
         [band, curve],

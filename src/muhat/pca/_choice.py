@@ -19,6 +19,9 @@ MAX_COMPONENTS_TRIED = 100
 LEAST_COMPONENTS_SHOWN = 20
 """Numbers of components that a path has beyond the given one, at least, where there are so many."""
 
+ENOUGH_EXPLAINED = 0.95
+"""The share of the variance of all columns, in left-out rows, beyond which ``'loo'`` adds none."""
+
 LAMBDA_RANGE = (1e-6, 10.0)
 """The least and the largest λ that are tried, as shares of the largest eigenvalue."""
 
@@ -144,7 +147,10 @@ class ComponentChoice:
     best : int
         The number with the least score; 0 if the mean alone is best.
     n_components : int
-        The least number, from 1 on, whose score is within one standard error of the best.
+        The least number, from 1 on, whose score is within one standard error of the best, or that
+        explains 95 % of the variance of all columns in left-out rows if this is less.
+    is_limited : bool
+        Whether the 95 % decided: then what is left out is not only noise.
     """
 
     grid: Array
@@ -155,6 +161,7 @@ class ComponentChoice:
     explained: Array
     best: int
     n_components: int
+    is_limited: bool
 
     @classmethod
     def from_rows(cls, rows: ProbedRows) -> ComponentChoice:
@@ -165,20 +172,26 @@ class ComponentChoice:
         fewest = 1
         if np.isfinite(found.means[best]):
             fewest = _fewest_components(-found.rows, rows.weights, best)
+        explained = 1 - quotient(found.squares, found.squares[:1])
+        enough = np.flatnonzero(explained >= ENOUGH_EXPLAINED)
+        is_limited = len(enough) > 0 and 1 <= enough[0] < fewest
+        if is_limited:
+            fewest = int(enough[0])
         return cls(
             grid=np.arange(most + 1),
             scores=found.means,
             standard_errors=_standard_errors(found.rows, rows.weights),
             degrees_of_freedom=found.freedom,
             noise_variances=found.variances,
-            explained=1 - quotient(found.squares, found.squares[:1]),
+            explained=explained,
             best=best,
             n_components=fewest,
+            is_limited=bool(is_limited),
         )
 
     @property
     def noise_sd(self) -> float:
-        """The standard deviation of the noise in one column, with the number taken."""
+        """The standard deviation of what is left out, in one column: noise, unless limited."""
         return float(np.sqrt(self.noise_variances[min(self.n_components, len(self.grid) - 1)]))
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, quotient
 from muhat._reportable import Reportable
-from muhat._text import count, listed, numbered
+from muhat._text import agree, count, listed, numbered
 from muhat._wording import rows_text, setting_text
 from muhat.errors import MuhatTypeError
 from muhat.filters import TruncatedSVD
@@ -198,23 +198,23 @@ class ComponentsResult(Reportable):
                 "number of components than by the mean, if noise is as large in every column."
             )
         share = f"{100 * max(self.explained, 0):.0f} % of the variance of all columns"
+        explain = agree(n, "explains", "explain")
+        taken = f"{sample}: {count(n, 'component')} {explain} {share} in left-out rows"
+        if choice.is_limited and n <= choice.n_components:
+            return f"{taken}; what they leave out is not only noise."
+        separate = agree(choice.n_components, "separates", "separate")
         if n == choice.n_components:
-            separate = "separates" if n == 1 else "separate"
-            return (
-                f"{sample}: {count(n, 'component')} {separate} signal from noise and "
-                f"{'explains' if n == 1 else 'explain'} {share} in left-out rows."
-            )
-        best = count(choice.n_components, "component")
-        explain = "explains" if n == 1 else "explain"
-        separate = "separates" if choice.n_components == 1 else "separate"
-        return (
-            f"{sample}: {count(n, 'component')} {explain} {share} in left-out rows; {best} "
-            f"{separate} signal from noise."
-        )
+            end = agree(n, "it separates", "they separate")
+            return f"{taken}; {end} signal from noise."
+        if choice.is_limited:
+            return f"{taken}."
+        return f"{taken}; {count(choice.n_components, 'component')} {separate} signal from noise."
 
     def _meaning_sentence(self) -> str:
         """Return which columns the first components follow."""
         parts = []
+        if self.choice.best == 0:
+            return ""
         for k in range(min(self.scores.shape[1], MAX_NAMED)):
             found = []
             for place in self.leading_columns(k)[:MAX_NAMED]:

@@ -75,7 +75,10 @@ def _facts(result: ComponentsResult, is_tsvd: bool) -> list[Fact]:
         note = "in left-out rows"
         share = f"{100 * max(result.explained, 0):.0f} %"
         facts.append(Fact("variance of columns explained", share, note))
-        facts.append(Fact("noise in a column", number(choice.noise_sd), "standard deviation"))
+        what = "noise in a column"
+        if choice.is_limited:
+            what = "left out of a column"
+        facts.append(Fact(what, number(choice.noise_sd), "standard deviation"))
     return [*facts, Fact("rows", f"{len(result.scores):,}")]
 
 
