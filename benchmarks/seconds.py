@@ -206,13 +206,14 @@ def _python(*arguments: str) -> None:
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
 
 
-def _first_output(*arguments: str) -> float:
-    """Return after how many seconds a command writes something on a terminal."""
+def _first_output(*arguments: str, folder: Path) -> float:
+    """Return after how many seconds a command, in a folder, writes something on a terminal."""
     import pty  # not on every system
 
     ours, its = pty.openpty()
     start = time.perf_counter()
-    with subprocess.Popen([sys.executable, *arguments], stdout=its, stderr=its, stdin=its) as job:
+    command = [sys.executable, *arguments]
+    with subprocess.Popen(command, stdout=its, stderr=its, stdin=its, cwd=folder) as job:
         os.read(ours, 1)
         taken = time.perf_counter() - start
         os.close(its)
@@ -253,7 +254,9 @@ def commands(rows: int = 768, columns: int = 8, rounds: int = 5) -> Iterator[Rat
         )
         yield Ratio(f"from muhat import KernelMean, against {with_linalg}", imported, base, 1.15)
         for name, arguments in _every_command(path).items():
-            first = median(_first_output("-m", "muhat", *arguments) for _ in range(rounds))
+            first = median(
+                _first_output("-m", "muhat", *arguments, folder=path.parent) for _ in range(rounds)
+            )
             yield Ratio(f"first output of muhat {name}, against a second", first, 1.0, 1.0)
 
 
