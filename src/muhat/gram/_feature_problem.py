@@ -169,9 +169,10 @@ class FeatureProblem(SpectralProblem):
 
     def __post_init__(self, target: Element | None) -> None:
         sums, mass = self.sums, self.sums.total_mass
-        self.access: Access = (
-            Access.SPECTRUM if self.source is None else Access.SPECTRUM | Access.ROWS
-        )
+        if self.source is None:
+            self.access: Access = Access.SPECTRUM
+        else:
+            self.access = Access.SPECTRUM | Access.ROWS
         self.n: int = sums.n
         self.dtype: np.dtype[Any] = self.features.dtype
         self.largest_value: float = sums.largest_value
@@ -233,7 +234,10 @@ class FeatureProblem(SpectralProblem):
 
     def rows(self, batch: SampleBatch) -> EigenbasisRows:
         """Return a batch of the sample in the eigenbasis."""
-        weights = np.ones(len(batch.X)) if batch.weights is None else batch.weights
+        if batch.weights is None:
+            weights = np.ones(len(batch.X))
+        else:
+            weights = batch.weights
         masses = weights / self.sums.total_mass
         U = self._rotated(batch.X).astype(np.float64, copy=False)
         if batch.weights is not None:

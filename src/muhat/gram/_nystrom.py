@@ -12,6 +12,7 @@ import numpy as np
 from muhat._arrays import Array, quotient, rounding, rounding_floor
 from muhat._messages import unknown_name
 from muhat._random_states import as_random_state, as_rng, check_is_random_state
+from muhat._tolerances import MAX_ROUNDING_SHARE
 from muhat._validation import check_semidefinite, check_values, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
@@ -20,9 +21,6 @@ from muhat.kernels import Kernel, Precomputed
 
 DEFAULT_SIZE = 500
 """The number of landmarks, if there are as many rows."""
-
-MAX_ROUNDING_SHARE = 1e-8
-"""Largest share of ‖z(x)‖² that rounding may add for the type of the points to be used."""
 
 MAX_ROUNDING_UNWHITENED = 1e-9
 """Largest rounding error of sums that are whitened after they are made, relative to k(x, x)."""
@@ -62,7 +60,10 @@ class NystromFeatures(FeatureMap):
         # Values k(l, x) that are rounded by ε κ², κ² = max k(l, l), add about (ε κ²)² ‖W‖² to
         # ‖z(x)‖².
         noise = ((rounding(landmarks) * kappa * whitening) ** 2).sum()
-        precision = landmarks.dtype if noise <= MAX_ROUNDING_SHARE else np.dtype(np.float64)
+        if noise <= MAX_ROUNDING_SHARE:
+            precision = landmarks.dtype
+        else:
+            precision = np.dtype(np.float64)
         vars(self).update(
             dtype=landmarks.dtype, landmarks=landmarks, whitening=whitening, precision=precision
         )
@@ -159,11 +160,9 @@ class Nystrom(Approximation):
     @property
     def rows_to_learn_from(self) -> int:
         """How many rows, drawn uniformly, are enough: several for each landmark."""
-        drawn = (
-            self.n_components
-            if isinstance(self.n_components, Integral) and isinstance(self.landmarks, str)
-            else 0
-        )
+        drawn = 0
+        if isinstance(self.n_components, Integral) and isinstance(self.landmarks, str):
+            drawn = self.n_components
         return max(super().rows_to_learn_from, 4 * int(drawn))
 
     def transformed(self, transform: Callable[[Array], Array], X: Array) -> Nystrom:
@@ -182,12 +181,18 @@ class Nystrom(Approximation):
     def resolve(self, kernel: Kernel, X: Array) -> NystromFeatures:
         """Return the features of the landmarks drawn from X, or given."""
         self.check(kernel)
-        chosen = self._drawn(kernel, X) if isinstance(self.landmarks, str) else self._given(X)
+        if isinstance(self.landmarks, str):
+            chosen = self._drawn(kernel, X)
+        else:
+            chosen = self._given(X)
         return NystromFeatures(kernel, chosen, X.dtype)
 
     def _drawn(self, kernel: Kernel, X: Array) -> Array:
         n, rng = len(X), as_rng(self, self.random_state)
-        m = min(DEFAULT_SIZE, n) if self.n_components is None else int(self.n_components)
+        if self.n_components is None:
+            m = min(DEFAULT_SIZE, n)
+        else:
+            m = int(self.n_components)
         if m > n:
             needed = f"n_components must be at most the number of rows, {n}"
             advice = (
