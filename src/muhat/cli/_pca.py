@@ -75,7 +75,7 @@ def pca_command(
     file: Annotated[
         Path,
         Argument(
-            metavar="FILE", show_default=False, help="Rows (formats as for muhat compare), or -."
+            metavar="FILE", show_default=False, help="Rows (.csv, .parquet and others), or -."
         ),
     ],
     components: Annotated[

@@ -459,7 +459,9 @@ class KernelPCA(
 
     def _keep(self, fitted: FittedSample, center: Center) -> Self:
         """Choose the parameter and keep what transforms rows."""
-        what = "rows" if fitted.most_components == fitted.n else "features"
+        what = "features"
+        if fitted.most_components == fitted.n:
+            what = "rows"
         self._check_count(fitted.most_components, what)
         found = fitted.decomposition
         parts = self._parts()
@@ -490,7 +492,9 @@ class KernelPCA(
         if isinstance(filter, TruncatedSVD):
             if self.n_components is None:
                 return len(fitted.decomposition.gamma)
-            return None if self.n_components == "loo" else int(self.n_components)
+            if self.n_components == "loo":
+                return None
+            return int(self.n_components)
         if isinstance(parts.rule, ParameterRule):
             return parts.rule.parameter(filter, fitted.n)[0].item()
         return None

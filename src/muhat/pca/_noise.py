@@ -110,7 +110,9 @@ class ProbedRows:
         varies = np.ptp(X, axis=0) > 0
         rng = np.random.default_rng(0)
         directions = rng.choice([-1.0, 1.0], size=X.shape) * varies
-        deviation = float(np.sqrt(X[:, varies].var(axis=0).mean())) if varies.any() else 1.0
+        deviation = 1.0
+        if varies.any():
+            deviation = float(np.sqrt(X[:, varies].var(axis=0).mean()))
         step = PROBE_STEP * deviation
         ahead = leading.project(X + step * directions).scores
         behind = leading.project(X - step * directions).scores
@@ -227,4 +229,6 @@ def _fold_labels(X: Array) -> Array:
 
 
 def _typical_size(values: Array) -> float:
-    return float(np.sqrt((values**2).mean())) if values.size else 0.0
+    if values.size:
+        return float(np.sqrt((values**2).mean()))
+    return 0.0
