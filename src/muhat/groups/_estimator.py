@@ -17,6 +17,7 @@ from muhat._validation import (
     check_scale,
     check_semidefinite,
     checked_sample,
+    checked_weights,
     is_dask,
     whole_number,
 )
@@ -236,6 +237,8 @@ default='auto'
         if isinstance(gram, Approximation):
             size = max(size, gram.rows_to_learn_from)
         found = first_pass(rows, size, seed)
+        keys = found.all_keys
+        checked_weights(who, keys.weights, len(keys.weights))
         drawn, weights = drawn_rows(rows, found)
         check_range(who, drawn.X)
         if found.drawn.count <= MAX_ROWS_EXACT:
@@ -248,7 +251,7 @@ default='auto'
         if not isinstance(gram, Approximation):
             needed = f"gram must be features for more than {MAX_ROWS_EXACT} rows that come in parts"
             raise MuhatError(self, needed, repr(self.gram), "use gram=Nystrom(500)")
-        streamed = StreamedGroups.from_keys(found.all_keys, len(rows.labels), F)
+        streamed = StreamedGroups.from_keys(keys, len(rows.labels), F)
         check_sizes(who, rows.labels, streamed.counts)
         self.scaling_ = None
         if self.standardize:

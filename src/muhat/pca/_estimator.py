@@ -75,9 +75,9 @@ class KernelPCA(
     ----------
     n_components : int, 'loo' or None, default=None
         How many scores there are. None is all with a variance above rounding. ``'loo'`` takes the
-        fewest, from 1 to 100, that separate signal from noise in left-out rows
-        (``choose_components``). For another filter than truncated SVD it limits the scores only,
-        and ``'loo'`` is None.
+        fewest, from 1 to 100, that separate signal from noise in left-out rows, or explain 95 % of
+        the variance of all columns there (``choose_components``). For another filter than
+        truncated SVD it limits the scores only, and ``'loo'`` is None.
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel, as for ``KernelMean``; ``'precomputed'`` takes Gram matrices for X.
     filter : str or Filter, default='tsvd'

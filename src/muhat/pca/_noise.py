@@ -47,6 +47,8 @@ class NoiseScores:
     """The same of each row: shape (rows, candidates)."""
     freedom: Array
     """D, the degrees of freedom of a row: shape (candidates,)."""
+    squares: Array
+    """‖x − x̂‖²/d, the mean over rows: shape (candidates,)."""
     variances: Array
     """‖x − x̂‖²/(d − D), the variance of the noise in one column: shape (candidates,)."""
 
@@ -61,7 +63,8 @@ class NoiseScores:
         rows = squares / max(columns, 1)
         means = weights @ rows / left**2
         means = np.where(np.isnan(means), np.inf, means)
-        return cls(means, rows / left**2, freedom, weights @ rows / left)
+        squares = weights @ rows
+        return cls(means, rows / left**2, freedom, squares, squares / left)
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,7 +59,7 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
     smooth fits can. The stacked mean is Σ_m w_m μ_m, w ≥ 0, over the plain mean, the ν-method after
     some numbers of steps, Gaussians, mixtures of Gaussians on clusters, and features recombined in
     blocks. The weights minimise an estimate of the squared distance ‖μ − μ_P‖² in the RKHS: wᵀBw −
-    2aᵀw + 0.4 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner products ⟨μ_m, μ_m'⟩ and
+    2aᵀw + 0.2 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner products ⟨μ_m, μ_m'⟩ and
     ⟨k(x_i, ·), μ_m⟩ of the estimates without x_i, and R̂ = B_00 − a_0 estimates the plain mean's
     risk.
 

@@ -15,7 +15,7 @@ from muhat.stacking._candidates import Candidate
 from muhat.stacking._sample import Folds, RandomFourierMoments, StackSample
 from muhat.stacking._span import Span
 
-RIDGE = 0.4
+RIDGE = 0.2
 """Strength of the ridge penalty towards equal weights, in units of KME's risk."""
 
 SUM_BONUS = 0.05
@@ -137,7 +137,7 @@ class LeftOutMoments:
         return min(max(gained / (bias_factor * squared), 0.0), 1.0)
 
     def best_weights(self, masses: Array | None = None) -> Array:
-        """Return w ≥ 0 that minimises wᵀBw − 2aᵀw + 0.4 R̂ ‖w − 1/M‖² with total mass one.
+        """Return w ≥ 0 that minimises wᵀBw − 2aᵀw + 0.2 R̂ ‖w − 1/M‖² with total mass one.
 
         Where candidates are indistinguishable, as when all rows are equal, the pull decides: equal
         weights.

@@ -182,11 +182,7 @@ class GroupResult(Result):
         """Return whether two groups differ by more than the tolerance; empty without one."""
         if self.tolerance is None:
             return ""
-        p = self._p_text(self.tolerance.p_value)
-        measured = f"({self.tolerance.text}; {p}, approximately)"
-        if self.tolerance.p_value <= level:
-            return f"They differ by more than the tolerance {measured}."
-        return f"They were not found to differ by more than the tolerance {measured}."
+        return self.tolerance.finding(level, self._p_text(self.tolerance.p_value))
 
     def _many_differ(self, many: str, found: str, level: float) -> str:
         """Return which groups differ from the rest."""

@@ -366,6 +366,7 @@ class GroupTest(PermutationTest):
             self.tolerance == HALVES,
             equivalent_shift(kernel, learn, allowed.delta),
             kernel,
+            float(allowed.distances.from_rest.max()),
             float(p_values.min()),
         )
         return replace(

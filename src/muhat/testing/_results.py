@@ -22,6 +22,7 @@ from muhat.testing._copies import copies_note
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._statistics import Statistic
+from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import MIN_STANDARD_ERRORS, change_text, source_columns
 
 LEVEL = 0.05
@@ -313,6 +314,8 @@ class TwoSampleResult(Result):
         Whether dropping copies, as was asked for, left too few rows to compare: p is then 1.
     left_out : tuple of str
         Sentences on what of the data was not tested, with which the verdict ends.
+    tolerance : Tolerance or None
+        What was allowed, in which kernel, and whether the samples differ by more.
     """
 
     n: int
@@ -331,6 +334,7 @@ class TwoSampleResult(Result):
     is_constant: bool = False
     too_few_distinct: bool = False
     left_out: tuple[str, ...] = ()
+    tolerance: Tolerance | None = None
 
     @property
     def witness_x(self) -> Array:
@@ -385,10 +389,18 @@ class TwoSampleResult(Result):
             approximate = ""
         sentences = [
             f"{finding} ({self.p_text}{approximate}).",
+            self._tolerance_text(level),
             self._where(level),
             self.copies_note,
         ]
         return " ".join(filter(None, sentences))
+
+    def _tolerance_text(self, level: float) -> str:
+        """Return whether samples that differ do so by more than the tolerance; empty without."""
+        if self.tolerance is None or self.p_value > level:
+            return ""
+        p = p_value_text(self.tolerance.p_value, self.n_permutations, self.is_complete)
+        return self.tolerance.finding(level, p)
 
     @property
     def _samples_text(self) -> str:
@@ -467,6 +479,7 @@ class TwoSampleResult(Result):
             "rows_x": self.rows_x[:N_NAMED].tolist(),
             "rows_y": self.rows_y[:N_NAMED].tolist(),
             "features": [asdict(each) for each in self.features],
+            "tolerance": None if self.tolerance is None else self.tolerance.to_dict(),
         }
 
 
