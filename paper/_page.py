@@ -85,7 +85,9 @@ def _claims(found: list[tuple[Experiment, Results]]) -> str:
     for experiment, results in found:
         is_quick = experiment.is_quick(results)
         for claim in experiment.claims(results):
-            verdict = QUICK if is_quick else f"**{claim.verdict}**"
+            verdict = QUICK
+            if not is_quick:
+                verdict = f"**{claim.verdict}**"
             lines.append([claim.place, claim.says, claim.number, verdict])
     return _table(["where", "the paper says", "we find", "verdict"], lines)
 
@@ -100,7 +102,9 @@ def _findings(found: list[tuple[Experiment, Results]]) -> str:
 
 
 def _table(header: list[str], lines: list[list[str]]) -> str:
-    return "\n".join(markdown(header, lines)) if lines else ""
+    if lines:
+        return "\n".join(markdown(header, lines))
+    return ""
 
 
 def _section(experiment: Experiment, results: Results, links: str) -> str:
@@ -117,4 +121,6 @@ def _short(value: object) -> str:
         return ", ".join(f"{key} {_short(each)}" for key, each in value.items())
     if isinstance(value, list):
         return "(" + ", ".join(map(_short, value)) + ")"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)
