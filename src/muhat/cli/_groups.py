@@ -251,7 +251,9 @@ def _print(result: GroupResult, table: DataSet, level: float) -> None:
     """Print each group against the rest, and the verdict."""
     console = console_of()
     d = table.data.shape[1]
-    columns = "1 column" if d == 1 else f"{d:,} columns"
+    columns = "1 column"
+    if d != 1:
+        columns = f"{d:,} columns"
     groups = f"{len(result.groups):,} groups"
     print_sentence(console, f"{table.name}: {rows_text(result.n)}, {columns}, {groups}")
     console.print(_table(result))

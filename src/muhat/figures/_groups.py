@@ -194,10 +194,14 @@ def dendrogram_plot(
     order = drawn["leaves"]
     ticks = []
     for place, leaf in enumerate(order):
-        mark = "• " if names[leaf] in different else ""
+        mark = ""
+        if names[leaf] in different:
+            mark = "• "
         ticks.append((float(place), f"{mark}{names[leaf]}"))
     last = float(tree[:, 2].max()) or 1.0
-    remark = " A dot marks groups that differ from the rest." if different else ""
+    remark = ""
+    if different:
+        remark = " A dot marks groups that differ from the rest."
     return Plot(
         "Which groups are alike",
         "Groups are joined from left to right, by the mean distance (MMD) of their members: what "
@@ -237,7 +241,9 @@ def group_column_plot(
     for place, (label, n, quantiles) in enumerate(
         zip(labels, n_rows, column.quantiles, strict=True)
     ):
-        colour = ORANGE if str(label) in different else BLUE
+        colour = BLUE
+        if str(label) in different:
+            colour = ORANGE
         series += _box(place, f"{label}, {count(int(n), 'row')}", quantiles, colour)
         ticks.append((float(place), str(label)))
     how = "Thick line: median. Box: 25 to 75 %. Thin line: 5 to 95 % of the rows."

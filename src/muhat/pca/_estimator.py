@@ -75,9 +75,9 @@ class KernelPCA(
     ----------
     n_components : int, 'loo' or None, default=None
         How many scores there are. None is all with a variance above rounding. ``'loo'`` takes the
-        fewest, from 1 to 100, that separate signal from noise in left-out rows
-        (``choose_components``). For another filter than truncated SVD it limits the scores only,
-        and ``'loo'`` is None.
+        fewest, from 1 to 100, that separate signal from noise in left-out rows, or explain 95 % of
+        the variance of all columns there (``choose_components``). For another filter than
+        truncated SVD it limits the scores only, and ``'loo'`` is None.
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel, as for ``KernelMean``; ``'precomputed'`` takes Gram matrices for X.
     filter : str or Filter, default='tsvd'
@@ -456,7 +456,9 @@ class KernelPCA(
 
     def _keep(self, fitted: FittedSample, center: Center) -> Self:
         """Choose the parameter and keep what transforms rows."""
-        what = "rows" if fitted.most_components == fitted.n else "features"
+        what = "features"
+        if fitted.most_components == fitted.n:
+            what = "rows"
         self._check_count(fitted.most_components, what)
         found = fitted.decomposition
         parts = self._parts()
@@ -486,7 +488,9 @@ class KernelPCA(
         if isinstance(filter, TruncatedSVD):
             if self.n_components is None:
                 return len(fitted.decomposition.gamma)
-            return None if self.n_components == "loo" else int(self.n_components)
+            if self.n_components == "loo":
+                return None
+            return int(self.n_components)
         if isinstance(parts.rule, ParameterRule):
             return parts.rule.parameter(filter, fitted.n)[0].item()
         return None

@@ -370,7 +370,9 @@ class ScoresOnFactor(Scores):
 
     def gains(self, place: int, grid: Array) -> Array:
         filter = self.filters[place]
-        factor = float(self.bias_factor) if np.isfinite(self.bias_factor) else 1.0
+        factor = 1.0
+        if np.isfinite(self.bias_factor):
+            factor = float(self.bias_factor)
         if filter.constant:
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
             return 0.0 - (2 * sums.linear * r + factor * sums.quadratic * r**2)
@@ -422,7 +424,9 @@ class ScoresOnFactor(Scores):
         gap = abs(float(other.gains(place, one)[0] - self.gains(place, one)[0]))
         if not gap:
             return 0.0
-        return gap / unit if unit else np.inf
+        if unit:
+            return gap / unit
+        return np.inf
 
     def strengths(self, place: int, grid: Array) -> Array:
         filter, lanczos = self.filters[place], self.problem.lanczos

@@ -16,6 +16,7 @@ from muhat._caches import UnsavedCaches
 from muhat._parts import HasKernel, as_kernel
 from muhat._random_states import checked_seed
 from muhat._summary import EstimatorHtmlReprMixin, Summary
+from muhat._tolerances import MIN_REMAINING_MASS
 from muhat._validation import (
     check_scale,
     check_semidefinite,
@@ -30,7 +31,6 @@ from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Precomputed
 from muhat.kernels._base import terms
-from muhat.selection._base import MIN_REMAINING_MASS
 from muhat.stacking._candidates import Candidate, GaussianFit, NuSteps, PlainMean, WardMixtures
 from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
@@ -59,7 +59,7 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
     smooth fits can. The stacked mean is Σ_m w_m μ_m, w ≥ 0, over the plain mean, the ν-method after
     some numbers of steps, Gaussians, mixtures of Gaussians on clusters, and features recombined in
     blocks. The weights minimise an estimate of the squared distance ‖μ − μ_P‖² in the RKHS: wᵀBw −
-    2aᵀw + 0.4 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner products ⟨μ_m, μ_m'⟩ and
+    2aᵀw + 0.2 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner products ⟨μ_m, μ_m'⟩ and
     ⟨k(x_i, ·), μ_m⟩ of the estimates without x_i, and R̂ = B_00 − a_0 estimates the plain mean's
     risk.
 

@@ -126,7 +126,9 @@ class ToleranceTest:
     def nothing_to_compare(cls, design: GroupDesign, tolerance: float | str) -> ToleranceTest:
         """Return what is found in rows that are all equal."""
         T = design.n_groups
-        delta = 0.0 if tolerance == HALVES else float(tolerance)
+        delta = 0.0
+        if tolerance != HALVES:
+            delta = float(tolerance)
         features = np.zeros((len(design.labels), 1))
         return cls(features, GroupDistances.from_features(features, design), delta, np.ones(T))
 

@@ -362,7 +362,9 @@ class TwoSampleTest(PermutationTest):
             raise MuhatError("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
         kept_x, kept_y = distinct_rows(x.rows, y.rows, rng)
         n, m = len(kept_x), len(kept_y)
-        least = 2 if _are_unbiased(statistics) else 1
+        least = 1
+        if _are_unbiased(statistics):
+            least = 2
         if min(n, m) < least or n + m < 3:
             return x, y, True
         return x.only(kept_x), y.only(kept_y), False
@@ -381,8 +383,13 @@ class TwoSampleTest(PermutationTest):
         if is_fast:
             gram = Nystrom(min(N, self.n_landmarks))
         elif gram == "auto":
-            gram = "dense" if N <= MAX_ROWS_DENSE else Nystrom(N_LANDMARKS)
-        one_by_one = 0 if gram == "blocks" else self.max_single_rows
+            if N <= MAX_ROWS_DENSE:
+                gram = "dense"
+            else:
+                gram = Nystrom(N_LANDMARKS)
+        one_by_one = 0
+        if gram != "blocks":
+            one_by_one = self.max_single_rows
         units = PermutationUnits.choose(
             x.n, y.n, bins=self.bins, block=self.block_length, one_by_one=one_by_one
         )
@@ -592,7 +599,9 @@ class _Samples:
     @property
     def scaling(self) -> ColumnMoments | None:
         """What columns are standardized by, if they are."""
-        return self.moments if self.is_scaled else None
+        if self.is_scaled:
+            return self.moments
+        return None
 
     @cached_property
     def scaled(self) -> tuple[TestSample, TestSample]:
