@@ -48,7 +48,7 @@ ALSO = {
         testing.TwoSampleResult testing.GroupResult testing.IndependenceResult testing.DriftResult
         comparison.fit_best""",
     "Predict": "conditional.evaluate conditional.PredictionResult conditional.LeftOutFit",
-    "Components and novelty": "pca.ComponentPath",
+    "Components and novelty": "pca.describe_components pca.ComponentsResult pca.ComponentPath",
     "Kernel means": "stacking.MixedEmbedding stacking.default_candidates",
     "Kernels": "kernels.Sum kernels.Product kernels.Scaled kernels.SklearnKernel",
     "Many rows": "gram.PivotedCholesky gram.pivoted_cholesky notebook.with_progress",

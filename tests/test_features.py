@@ -13,11 +13,15 @@ from sklearn.base import clone
 import reference
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import Embedding
+from muhat.data import SampleBatch
+from muhat.errors import MuhatError
 from muhat.gram import (
     APPROXIMATIONS,
     Approximation,
     FeatureEmbedding,
     FeatureMap,
+    FeatureSums,
+    Folds,
     FourierFeatures,
     Nystrom,
     NystromFeatures,
@@ -631,3 +635,33 @@ def test_the_two_kinds_of_maps_are_never_equal():
     nystrom, fourier = NystromFeatures(KERNEL, X[:3], X.dtype), FourierFeatures(KERNEL, X[:3])
     assert nystrom != fourier
     assert FourierFeatures(KERNEL, X[:3]) == fourier
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", [Gaussian(4.0), Laplacian(3.0)], ids=repr)
+def test_sums_that_are_whitened_afterwards_are_those_of_whitened_rows(kernel, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 12))
+    weights = rng.gamma(1.0, size=400) if weighted else None
+    batch = SampleBatch(X, 0, weights)
+    features = Nystrom(60).resolve(kernel, X)
+    assert features.sums_unwhitened(X)
+    assert not features.sums_unwhitened(X[:200])
+    assert not features.sums_unwhitened(X.astype(np.float32))
+    sums = FeatureSums.from_batch(batch, features, Folds())
+    rows = FeatureSums.from_features(batch, features(X), features, Folds())
+    np.testing.assert_allclose(sums.mean, rows.mean, atol=1e-10 * 400)
+    np.testing.assert_allclose(sums.covariance, rows.covariance, atol=1e-10 * 400)
+    assert (sums.n, sums.own, sums.largest_value) == (rows.n, rows.own, rows.largest_value)
+
+
+def test_rows_are_whitened_one_by_one_where_landmarks_are_nearly_dependent():
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    assert not Nystrom(60).resolve(Gaussian(2.0), X).sums_unwhitened(X)
+
+
+def test_sums_that_overflow_are_refused():
+    X = np.random.default_rng(0).normal(size=(400, 12))
+    features = Nystrom(20).resolve(Linear(), X)
+    with pytest.raises(MuhatError, match="finite"):
+        FeatureSums.from_batch(SampleBatch(1e200 * X, 0), features, Folds())

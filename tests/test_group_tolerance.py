@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from muhat import Gaussian, GroupTest
+from muhat import Gaussian, GroupTest, Nystrom, Precomputed, TwoSampleTest
 from muhat.errors import MuhatError
 from muhat.testing._designs import GroupDesign, encode
 from muhat.testing._group_statistics import GroupDistances, GroupSpectrum
@@ -242,3 +242,48 @@ def test_constant_rows_are_within_any_tolerance():
     result = GroupTest(tolerance="halves").test(np.ones((8, 1)), list("aabbccdd"))
     assert result.tolerance.p_value == 1.0
     assert result.tolerance.delta == 0.0
+
+
+def test_two_samples_have_the_tolerance_of_two_groups():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 1)) + 1.5, rng.normal(size=(50, 1))
+    test = TwoSampleTest(KERNEL, statistics="mmd", standardize=False, tolerance=0.2)
+    found = test.test(X, Y, names=("before", "after"))
+    groups = tolerance_test(0.2).test(np.r_[X, Y], np.repeat([0, 1], [60, 50]))
+    assert found.tolerance.distance == pytest.approx(groups.groups[0].mmd)
+    assert found.tolerance.kernel == KERNEL
+    assert found.tolerance.p_value <= 0.01
+    assert "They differ by more than the tolerance (MMD 0.2, about a shift of" in found.verdict()
+    assert found.to_dict()["tolerance"]["delta"] == 0.2
+    far = test.set_params(tolerance=1.2).test(X, Y)
+    assert far.tolerance.p_value > 0.5
+    assert "They were not found to differ by more than the tolerance" in far.verdict()
+    K = KERNEL(np.r_[X, Y])
+    by_matrix = test.set_params(kernel=Precomputed(K), tolerance=0.2).test(
+        range(60), range(60, 110)
+    )
+    assert by_matrix.tolerance.distance == pytest.approx(found.tolerance.distance)
+    assert by_matrix.tolerance.shift is None
+
+
+def test_halves_of_two_samples_are_those_of_the_first():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(20, 1)), rng.normal(size=(15, 1))
+    test = TwoSampleTest(KERNEL, statistics="mmd", standardize=False, tolerance="halves")
+    w = np.repeat([0.1, -0.1], 10)
+    delta = test.test(X, Y).tolerance.delta
+    assert delta == pytest.approx(np.sqrt(w @ KERNEL(X) @ w))
+    with pytest.raises(MuhatError, match="tolerance must be None with block_length"):
+        test.set_params(block_length=3).test(X, Y)
+    assert (
+        TwoSampleTest(tolerance=0.1).test(np.ones((5, 1)), np.ones((6, 1))).tolerance.p_value == 1
+    )
+
+
+def test_the_tolerance_of_very_many_rows_is_that_of_some(monkeypatch):
+    monkeypatch.setattr(TwoSampleTest, "max_single_rows", 200)
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(900, 1)), rng.normal(size=(700, 1)) + 1.0
+    few = {"bandwidths": "median", "gram": Nystrom(50), "n_permutations": 99}
+    test = TwoSampleTest("gaussian", tolerance=0.05, **few)
+    assert test.test([X[:400], X[400:]], Y).tolerance.p_value <= 0.05

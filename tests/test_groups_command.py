@@ -1,6 +1,8 @@
 """``muhat groups``: a table of groups, a verdict, exit codes; or one sentence on stderr."""
 
+import html
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -107,3 +109,50 @@ def test_a_report_shows_the_verdict_and_every_group(shops, tmp_path):
     assert "1 of 4 groups by shop (80 rows in all) differs from the rest: south" in page
     for shop in ("north", "south", "east", "west"):
         assert shop in page
+
+
+def test_a_tolerance_is_that_of_the_library_and_decides_the_exit_code(shops):
+    options = ["sales.csv", "--by", "shop", "--drop", "day", *FEW]
+    printed = json.loads(run(*options, "--tolerance", "0.3", "--json").stdout)
+    expected = GroupTest(n_permutations=99, tolerance=0.3).test(shops.drop(columns="day"), "shop")
+    assert printed["tolerance"] == json.loads(json.dumps(expected.tolerance.to_dict()))
+    assert run(*options, "--fail-below", 0.05).exit_code == FOUND
+    assert run(*options, "--fail-below", 0.05, "--tolerance", 0.3).exit_code == FOUND
+    within = run(*options, "--fail-below", 0.05, "--tolerance", 1.3)
+    assert within.exit_code == 0
+    assert "none was found to differ from the rest by more than the tolerance" in within.stdout
+    assert "p, more than" in within.stdout
+    halves = run(*options, "--tolerance", "halves")
+    assert "as far as the first and the second half of the rows are apart" in halves.stdout
+
+
+@pytest.mark.parametrize("tolerance", ["-1", "much", "nan"])
+def test_what_is_no_tolerance_is_one_sentence(tolerance):
+    result = run("sales.csv", "--by", "shop", "--drop", "day", f"--tolerance={tolerance}")
+    assert result.exit_code == 2
+    [line] = result.stderr.splitlines()
+    assert "--tolerance: a number of at least 0, or 'halves', is needed" in line
+
+
+def test_a_figure_and_the_lines_of_python_of_a_report(shops, tmp_path):
+    result = run(
+        *["sales.csv", "--by", "shop", "--strata", "day", "--out", "groups.png"],
+        *["--report", "page.html", *FEW],
+    )
+    assert result.exit_code == 0, result.stderr
+    assert (tmp_path / "groups.png").stat().st_size > 10_000
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    code = html.unescape(re.search(r"<code>(from muhat import GroupTest.*?)</code>", page, re.S)[1])
+    found = {}
+    exec(code, found)
+    printed = json.loads(run("sales.csv", "--by", "shop", "--strata", "day", "--json", *FEW).stdout)
+    assert found["result"].p_value == printed["p_value"]
+    assert found["result"].groups[0].mmd == pytest.approx(printed["groups"][0]["mmd"])
+
+
+def test_what_is_left_out_ends_the_verdict(shops):
+    shops.loc[3, "price"] = np.nan
+    shops.to_csv("gaps.csv", index=False)
+    result = run("gaps.csv", "--by", "shop", "--only-numeric", "--missing", "drop", *FEW)
+    assert "Not tested: day." in result.stdout
+    assert "1 of 80 rows" in result.stdout

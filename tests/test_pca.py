@@ -3,12 +3,26 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import make_moons
 from sklearn.decomposition import KernelPCA as SklearnKernelPCA
+from sklearn.metrics.pairwise import cosine_similarity
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import muhat
-from muhat import Embedding, Fixed, Gaussian, KernelMean, KernelPCA, Linear, Nystrom
+from muhat import (
+    Embedding,
+    Fixed,
+    Function,
+    Gaussian,
+    KernelMean,
+    KernelPCA,
+    Linear,
+    Nystrom,
+    Polynomial,
+)
 from muhat.errors import MuhatError
+from muhat.pca import describe_components
+from muhat.pca._noise import _fold_labels
 from muhat.pca._secular import leading_pairs
 
 TOL = 1e-8
@@ -23,6 +37,36 @@ def sample(n=60, d=3, seed=0):
 def same_up_to_sign(scores, others, tolerance=TOL):
     signs = np.sign((scores * others).sum(axis=0))
     return np.abs(scores - signs * others).max() <= tolerance
+
+
+AWKWARD = {
+    "more columns than rows": lambda rng: rng.normal(size=(15, 60)),
+    "copies": lambda rng: np.repeat(rng.normal(size=(20, 3)), 3, axis=0),
+    "far from the origin": lambda rng: 1e3 * rng.normal(size=(60, 3)) + 1e4,
+    "skewed": lambda rng: rng.lognormal(size=(70, 5)),
+    "two rows": lambda rng: rng.normal(size=(2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+@pytest.mark.parametrize("kind", ["rbf", "linear", "poly", "cosine"])
+def test_scores_equal_those_of_scikit_learn_on_awkward_rows(name, kind):
+    X = AWKWARD[name](np.random.default_rng(11))
+    new = X[:2] + 0.1 * X.std()
+    width = float(X.std() * np.sqrt(X.shape[1]))
+    kernels = {
+        "rbf": (Gaussian(width), {"gamma": 1 / (2 * width**2)}),
+        "linear": (Linear(), {}),
+        "poly": (Polynomial(2, 1 / width**2, 1.0), {"gamma": 1 / width**2, "degree": 2}),
+        "cosine": (Function(cosine_similarity), {}),
+    }
+    kernel, options = kernels[kind]
+    count = min(3, len(X) - 1)
+    ours = KernelPCA(count, kernel=kernel, gram="dense").fit(X)
+    theirs = SklearnKernelPCA(count, kernel=kind, eigen_solver="dense", **options).fit(X)
+    scale = np.abs(theirs.transform(X)).max()
+    assert same_up_to_sign(ours.transform(new) / scale, theirs.transform(new) / scale)
+    assert np.allclose(ours.eigenvalues_ / scale**2, theirs.eigenvalues_ / scale**2, atol=TOL)
 
 
 def test_scores_of_new_rows_equal_those_of_scikit_learn():
@@ -165,6 +209,147 @@ def test_leave_one_out_finds_the_number_of_strong_directions():
     assert KernelPCA("loo", kernel=Linear()).fit(X).n_components_ == 2
 
 
+def noisy_circle(n=150, d=6, noise=0.15, seed=0):
+    """Rows, and what they are without noise."""
+    rng = np.random.default_rng(seed)
+    angle = rng.uniform(0, 2 * np.pi, n)
+    turn = np.linalg.qr(rng.normal(size=(d, 2)))[0]
+    clean = np.column_stack([np.cos(angle), np.sin(angle)]) @ turn.T
+    return clean + noise * rng.normal(size=clean.shape), clean
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_a_circle_in_noise_has_two_components_and_its_noise_is_estimated(seed):
+    X, _ = noisy_circle(seed=seed)
+    pca = KernelPCA("loo").fit(X)
+    choice = pca.choose_components()
+    assert pca.n_components_ == choice.n_components == 2
+    assert 0.12 < choice.noise_sd < 0.18
+    assert choice.explained[2] > 0.8
+    assert pca.leave_one_out().is_chosen
+
+
+def test_columns_without_noise_do_not_make_all_components_count():
+    """Moons have hardly any noise; more than three components bring less than 5 %."""
+    X, _ = make_moons(200, noise=0.1, random_state=0)
+    pca = KernelPCA("loo").fit(X)
+    choice = pca.choose_components()
+    assert choice.is_limited
+    assert pca.n_components_ == 3 < choice.best
+    assert choice.explained[2] < 0.95 <= choice.explained[3]
+    assert "not only noise" in describe_components(pca, X).verdict()
+
+
+def test_pure_noise_has_no_structure_and_is_denoised_to_its_mean():
+    X = np.random.default_rng(7).normal(size=(200, 5))
+    pca = KernelPCA("loo").fit(X)
+    assert pca.choose_components().best == 0
+    assert pca.n_components_ == 1
+    assert np.abs(pca.denoise(X)).max() < 0.6
+
+
+@pytest.mark.parametrize("components", [2, 30])
+def test_denoised_rows_are_nearer_to_the_signal_than_pre_images(components):
+    X, clean = noisy_circle(seed=8)
+    pca = KernelPCA(components).fit(X[:100])
+
+    def error(rows):
+        return ((rows - clean[100:]) ** 2).mean()
+
+    denoised = error(pca.denoise(X[100:]))
+    assert denoised < 0.5 * error(X[100:])
+    assert denoised < error(pca.inverse_transform(pca.transform(X[100:])))
+
+
+def test_left_out_scores_of_components_equal_refits_without_the_fold():
+    """Components, centre and slopes are computed again without each fold; D by differences."""
+    X, _ = noisy_circle(n=30, d=3)
+    pca = KernelPCA(3, kernel=KERNEL).fit(X)
+    rows = pca._probed_rows(1000)
+    found = rows.component_scores(3)
+    labels = _fold_labels(X)
+    squares, divergences = np.zeros(30), np.zeros(30)
+    for label in range(5):
+        test = labels == label
+        rest = X[~test]
+        refitted = KernelPCA(3, kernel=KERNEL).fit(rest)
+        own = refitted.transform(rest)
+        slopes = own.T @ (rest - rest.mean(axis=0)) / len(rest)
+        slopes /= refitted.explained_variance_[:, None]
+        left = X[test] - rest.mean(axis=0) - refitted.transform(X[test]) @ slopes
+        squares[test] = (left**2).sum(axis=1)
+        step = 1e-5 * rows.directions[test]
+        moved = refitted.transform(X[test] + step) - refitted.transform(X[test] - step)
+        along = rows.directions[test] * (moved @ slopes) / 2e-5
+        divergences[test] = along.sum(axis=1)
+    assert abs(found.squares[3] - squares.mean() / 3) < TOL
+    assert abs(found.freedom[3] - divergences.mean()) < 1e-5
+    expected = squares.mean() / 3 / (1 - divergences.mean() / 3) ** 2
+    assert abs(found.means[3] - expected) < 1e-4 * expected
+
+
+def test_copies_of_rows_change_neither_folds_nor_the_choice_much():
+    X, _ = noisy_circle(n=60)
+    copies = np.repeat(X, 2, axis=0)
+    labels = _fold_labels(copies)
+    assert (labels[::2] == labels[1::2]).all()
+    assert KernelPCA("loo").fit(copies).n_components_ == 2
+
+
+def test_weights_are_copies_for_the_choice_too():
+    X, _ = noisy_circle(n=60)
+    weights = np.random.default_rng(1).integers(1, 4, len(X))
+    kernel = Gaussian(1.5)
+    weighted = KernelPCA(2, kernel=kernel).fit(X, sample_weight=weights).choose_components()
+    kept = KernelPCA(2, kernel=kernel).fit(X, sample_weight=2.5 * weights).choose_components()
+    assert np.allclose(weighted.scores, kept.scores, rtol=1e-9)
+
+
+def test_landmarks_choose_and_denoise_as_all_rows_do():
+    X, clean = noisy_circle(n=300)
+    exact = KernelPCA("loo").fit(X)
+    landmarks = KernelPCA("loo", gram=Nystrom(60, random_state=0)).fit(X)
+    assert exact.n_components_ == landmarks.n_components_ == 2
+    for pca in (exact, landmarks):
+        assert ((pca.denoise(X) - clean) ** 2).mean() < 0.008
+
+
+def test_a_precomputed_kernel_chooses_by_its_covariance():
+    X, _ = noisy_circle(n=60)
+    pca = KernelPCA("loo", kernel="precomputed").fit(KERNEL(X))
+    assert pca.n_components_ >= 2
+    with pytest.raises(MuhatError, match="rows of numbers are needed"):
+        pca.choose_components()
+
+
+def test_a_row_alone_and_constant_rows_have_pre_images():
+    for X in (np.ones((5, 2)), np.array([[1.0, 2.0]])):
+        pca = KernelPCA(1, kernel=KERNEL).fit(X)
+        assert np.allclose(pca.denoise(X), X)
+        assert np.allclose(pca.inverse_transform(pca.transform(X)), X)
+
+
+def test_what_components_follow_is_said_in_the_names_of_columns():
+    rng = np.random.default_rng(0)
+    t = rng.normal(size=(80, 1))
+    X = np.column_stack([t, -t, t**2, np.zeros(80)]) + [0, 0, 0, 5] + 0.1 * rng.normal(size=(80, 4))
+    X[:, 3] = 5.0
+    pca = KernelPCA("loo").fit(X)
+    result = describe_components(pca, X, name="sales", columns=["price", "sold", "bent", "flat"])
+    assert "sales (80 rows, 4 columns)" in result.verdict()
+    assert "price" in result.verdict()
+    assert (result.correlations[3] == 0).all()
+    expected = np.corrcoef(X[:, 0], result.scores[:, 0])[0, 1]
+    assert abs(result.correlations[0, 0] - expected) < TOL
+    order = result.unusual
+    assert (np.diff(result.errors[order]) <= 0).all()
+    assert result.p_values[order[0]] == 1 / 80
+    noise = np.random.default_rng(1).normal(size=(60, 3))
+    nothing = describe_components(KernelPCA("loo").fit(noise), noise)
+    assert "no structure was found" in nothing.verdict()
+    assert result.to_dict()["components"] == pca.n_components_
+
+
 def test_landmarks_that_are_all_rows_give_the_exact_scores_and_errors():
     X, new = sample()
     exact = KernelPCA(4, kernel=KERNEL).fit(X)
@@ -229,6 +414,18 @@ def test_saved_and_loaded_to_the_last_bit(tmp_path):
         same = muhat.load(tmp_path / "model.muhat")
         for method in ("transform", "reconstruction_error", "novelty_p_values", "denoise"):
             assert (getattr(model, method)(new) == getattr(same, method)(new)).all()
+
+
+def test_a_second_fit_forgets_the_components_of_the_first():
+    (X, new), (other, _) = sample(), sample(n=40, seed=9)
+    pca = KernelPCA(2, kernel=KERNEL).fit(X)
+    before = len(pca.leave_one_out().row_errors), pca.denoise(new)
+    pca.fit(other)
+    fresh = KernelPCA(2, kernel=KERNEL).fit(other)
+    assert before[0] == 60
+    assert (pca.leave_one_out().row_errors == fresh.leave_one_out().row_errors).all()
+    assert (pca.denoise(new) == fresh.denoise(new)).all()
+    assert "_all_components" not in pca.__getstate__()
 
 
 def expected_failures(model):

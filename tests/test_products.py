@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalogue import KERNELS, SAMPLES, SEED
+from muhat._tolerances import EXPONENTIAL_TOL
 from muhat.kernels import (
     Function,
     Gaussian,
@@ -25,7 +26,7 @@ from muhat.kernels import (
     _base,
     _tiles,
 )
-from muhat.kernels._tiles import TOLERANCE, exponentials
+from muhat.kernels._tiles import exponentials
 
 EXACT = 1e-13
 """Absolute, on a value of a Gaussian kernel in float64."""
@@ -173,7 +174,7 @@ def test_the_quotient_is_as_near_as_it_says():
     t = exponential.slope * w + exponential.offset
     E = (t**2 + exponential.a) ** 2 + exponential.b
     error = np.abs(exponential.factor * (E / (E + t) - 0.5) / np.exp(w) - 1).max()
-    assert 0.9 * TOLERANCE["float64"] < error < 1.1 * TOLERANCE["float64"]
+    assert 0.9 * EXPONENTIAL_TOL["float64"] < error < 1.1 * EXPONENTIAL_TOL["float64"]
 
 
 def test_there_are_none_for_another_type():

@@ -240,7 +240,6 @@ from muhat import DriftDetector
 
 detector = DriftDetector().fit(reference)
 found = detector.update(batch, "new writers")
-page = found.test.to_html()
 """,
             "f'drift: {bool(found.is_alarm)}, p = {found.p_value:.4g}'",
         ),
@@ -248,7 +247,7 @@ page = found.test.to_html()
 evidently tests or measures each column by itself; by default, half of the columns must drift
 before it says that the data set has. It has dashboards, data quality checks and text metrics.
 muhat tests all columns together, also for changes in how they depend on each other, with one
-exact p-value, and writes one HTML file. [Drift](drift.md)""",
+exact p-value, and `found.test.to_html(path)` writes one HTML file. [Drift](drift.md)""",
     ),
     Task(
         "MAPIE: prediction intervals",
@@ -404,7 +403,7 @@ SECTION = """
 
 :::{{grid-item}}
 **muhat**
-```python
+```{language}
 {ours}```
 :::
 ::::
@@ -427,15 +426,20 @@ def seconds_text(found: dict[str, Any]) -> str:
 
 def page(results: dict[str, Any]) -> str:
     """Return docs/coming-from.md."""
-    text = HEAD.format(setup=SETUP)
+    text, shown = HEAD.format(setup=SETUP), set()
     for task in TASKS:
         found = results[task.title]
+        language = "python"  # what is shown again has another name, and is not tested again
+        if task.ours.code in shown:
+            language = "py"
+        shown.add(task.ours.code)
         peer, ours = found["peer"], found["ours"]
         text += SECTION.format(
             title=task.title,
             package=task.peer.package,
             peer=task.peer.code,
             ours=task.ours.code,
+            language=language,
             peer_version=peer.get("version", ""),
             peer_answer=peer.get("answer") or peer.get("missing") or peer.get("failed"),
             peer_seconds=seconds_text(peer),

@@ -25,7 +25,7 @@ from paper._group_laws import (
     speakers,
     towns,
 )
-from paper._group_rivals import PlainMeans, rivals
+from paper._group_rivals import THRESHOLDS, PlainMeans, rivals
 from paper._statistics import improvement, mean_of
 from paper._tables import markdown, one, where
 
@@ -363,6 +363,12 @@ def findings(results: Results) -> list[Finding]:
             f"{ahead} of {len(rows)}; by {decimal(mean, 1)} points in the mean, the least "
             f"{decimal(least, 1)} ({name_of(where_least)})",
         ),
+        Finding("The same in cells of real rows.", _leads_on(leads, [cell[0] for cell in REAL])),
+        Finding(
+            "Cells where the best other estimator has the largest threshold of its grid, so that a "
+            "wider one might do better.",
+            _at_largest_threshold(results, rows),
+        ),
         Finding("The least gain.", f"{with_interval(worst, 'gain')} ({name_of(worst)})"),
         Finding(
             "The least gain in values at new rows of the group.",
@@ -382,6 +388,24 @@ def findings(results: Results) -> list[Finding]:
             what = f"Gain of groups of kind “{row['part']}”: {name_of(row)}."
             found.append(Finding(what, with_interval(row, "gain")))
     return found
+
+
+def _leads_on(leads: Sequence[tuple[float, Row]], laws: Sequence[str]) -> str:
+    """Return in how many cells of some laws we are ahead, and the least lead."""
+    some = [each for each in leads if each[1]["law"] in laws]
+    least, row = min(some, key=lambda each: each[0])
+    ahead = sum(lead >= 0 for lead, _ in some)
+    return f"{ahead} of {len(some)}; the least {decimal(least, 1)} ({name_of(row)})"
+
+
+def _at_largest_threshold(results: Results, rows: Sequence[Row]) -> str:
+    """Return the cells whose best other estimator is at the end of its grid."""
+    found = []
+    for row in rows:
+        best = best_rival(results.rows, row)
+        if str(best["constants"]).split(",")[0] == f"{THRESHOLDS[-1]:g}":
+            found.append(f"{name_of(row)} ({best['estimator']})")
+    return "; ".join(found) or "none"
 
 
 def details(results: Results) -> str:
@@ -460,7 +484,7 @@ def figure(results: Results) -> Any:
                 zorder=4 if is_ours else 3,
             )
     name_rows(ax, [name_of(row) for row in cells])
-    ax.set_xlabel("error removed, in % of that of the plain means (at least −10 is drawn)")
+    ax.set_xlabel("error removed, in % of that of the plain means")
     legend_of_markers(drawn, COLOURS)
     return drawn
 

@@ -244,12 +244,18 @@ def _of_tolerance(settings: Settings, task: Task, law: str, sizes: str) -> Row:
             random_state=int(rng.integers(2**31)),
             n_jobs=1,
         )
-        at = test.set_params(tolerance=delta).test(X, groups).tolerance.p_value
-        half = test.set_params(tolerance=delta / 2).test(X, groups).tolerance.p_value
+        at = _p_value(test, delta, X, groups)
+        half = _p_value(test, delta / 2, X, groups)
         at_edge += at <= LEVEL + 1e-9
         beyond += half <= LEVEL + 1e-9
         smallest = min(smallest, at, half)
     return {"rejected": at_edge, "beyond": beyond, "smallest": smallest, "delta": delta}
+
+
+def _p_value(test: GroupTest, delta: float, X: Array, groups: Array) -> float:
+    found = test.set_params(tolerance=delta).test(X, groups).tolerance
+    assert found is not None
+    return found.p_value
 
 
 def _distance(law: str, share: float, rows: int) -> float:

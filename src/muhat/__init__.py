@@ -37,7 +37,7 @@ _PUBLIC = {
         "WitnessDisplay WitnessAlongDisplay PValueMapDisplay PairDisplay DriftDisplay "
         "LeftOutDisplay QuantileDisplay "
         "GroupMapDisplay GroupDistanceDisplay GroupTreeDisplay GroupBarsDisplay GroupColumnDisplay "
-        "ComponentsDisplay"
+        "ComponentsDisplay ComponentMapDisplay"
     ),
     "data": "read_table open_batches",
     "datasets": "load_dataset SyntheticFamily",

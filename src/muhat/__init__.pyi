@@ -28,6 +28,7 @@ from . import testing as testing
 from . import theory as theory
 from .selection import Choice as Choice
 from .comparison import Comparison as Comparison
+from .plots import ComponentMapDisplay as ComponentMapDisplay
 from .plots import ComponentsDisplay as ComponentsDisplay
 from .filters import Componentwise as Componentwise
 from .conditional import ConditionalMean as ConditionalMean
@@ -178,6 +179,7 @@ __all__ = [
     "GroupBarsDisplay",
     "GroupColumnDisplay",
     "ComponentsDisplay",
+    "ComponentMapDisplay",
     "read_table",
     "open_batches",
     "load_dataset",

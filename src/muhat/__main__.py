@@ -17,6 +17,10 @@ COMMANDS = {
         "muhat.cli._testing:independence_command",
         "Are two sets of columns independent?",
     ),
+    "pca": (
+        "muhat.cli._pca:pca_command",
+        "What are the main directions, and which rows are unusual?",
+    ),
     "drift": ("muhat.cli._drift:drift_command", "Has new data drifted from a reference?"),
     "predict": (
         "muhat.cli._predict:predict_command",

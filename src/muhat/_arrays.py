@@ -19,15 +19,11 @@ import numpy.typing as npt
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
+from muhat._tolerances import TINY_SHARE
+
 Array: TypeAlias = npt.NDArray[Any]
 Chunk = TypeVar("Chunk")
 Found = TypeVar("Found")
-
-TINY_SHARE = 1e-30
-"""The share of γ_max that eigenvalues are raised to where a filter divides by them.
-
-Far below rounding, so that no eigenvalue that means anything changes, and far above underflow.
-"""
 
 _THIS_THREAD = threading.local()
 """How many cores what the thread calls may use, where that is limited."""
@@ -82,7 +78,9 @@ def available_cores() -> int:
     ``OMP_NUM_THREADS``, a share in a thread of a dask worker, and ``n_jobs`` inside
     ``joblib.parallel_config(n_jobs=...)``.
     """
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+    affinity = 0
+    if hasattr(os, "sched_getaffinity"):
+        affinity = len(os.sched_getaffinity(0))
     cores = _counted_cores(os.environ.get("LOKY_MAX_CPU_COUNT"), affinity)
     limits = [cores, getattr(_THIS_THREAD, "cores", math.inf), cores // _threads_of_dask_worker()]
     backend, n_jobs = get_active_backend()

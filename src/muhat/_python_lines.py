@@ -190,6 +190,33 @@ def predict_lines(file: object, target: str, reading: Mapping[str, Any], model: 
     )
 
 
+def pca_lines(
+    file: object,
+    reading: Mapping[str, Any],
+    model: object,
+    standardize: bool,
+    labels: Sequence[str] = (),
+) -> str:
+    """Return lines that find the components of a file."""
+    reading = {**reading, "drop": (*reading.get("drop", ()), *labels)}
+    fitted, imports = f"{model!r}", []
+    if standardize:
+        fitted = f"make_pipeline(StandardScaler(), {model!r})"
+        imports = [
+            "from sklearn.pipeline import make_pipeline",
+            "from sklearn.preprocessing import StandardScaler",
+        ]
+    return _joined(
+        *imports,
+        "from muhat import Gaussian, KernelPCA, read_table",
+        "from muhat.pca import describe_components",
+        f"table = {_read('read_table', file, reading)}",
+        f"model = {fitted}.fit(table.data)",
+        "result = describe_components(model, table.data, columns=table.feature_names)",
+        "print(result.verdict())",
+    )
+
+
 def model_lines(model: object) -> str:
     """Return lines that fit a conditional mean to rows X and y, and write the report."""
     return _joined(

@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, slices
 from muhat._messages import unknown_name
+from muhat._tolerances import PROBABILITY_TOL
 from muhat._validation import positive
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
@@ -45,9 +46,6 @@ DROPPED_SHARE = 1e-4
 
 MAX_QUADRATIC_FORM = 40.0
 """Σ γ_k Z_k² with Σ γ_k = 1 exceeds this with a probability below 1e-9."""
-
-PROBABILITY_TOL = 1e-6
-"""Error of a probability of the limit law."""
 
 MAX_NODES = 2**18
 """Maximum number of nodes of its integral."""

@@ -305,7 +305,9 @@ def _check_finite(who: str, X: Array, name: str) -> None:
     for kind, found in (("NaN", np.isnan(X)), ("infinite values (inf)", np.isinf(X))):
         rows = np.flatnonzero(found.any(axis=1))
         if rows.size:
-            several = "s" if rows.size > 1 else ""
+            several = ""
+            if rows.size > 1:
+                several = "s"
             got = f"{rows.size} row{several} with {kind} (first: {name}[{rows[0]}])"
             raise MuhatError(who, f"{name} must be finite", got, "drop or impute them first")
 
@@ -325,7 +327,9 @@ def checked_target(who: str, y: Any, n: int | None = None) -> Array:
     for kind, found in (("NaN", np.isnan(values)), ("infinity (inf)", np.isinf(values))):
         rows = np.flatnonzero(found.reshape(len(values), -1).any(axis=1))
         if rows.size:
-            several = "s" if rows.size > 1 else ""
+            several = ""
+            if rows.size > 1:
+                several = "s"
             where = f"in {rows.size} row{several} (first: y[{rows[0]}])"
             got = f"Input y contains {kind} {where}"
             raise MuhatError(who, "y must be finite", got, "drop these rows first")

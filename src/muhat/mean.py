@@ -151,7 +151,9 @@ def solve(parts: Parts, X: Array, masses: Array, plan: Plan | None = None) -> So
         check_range(parts.who, X)
     plan = plan or plan_in_memory(parts.gram, parts.kernel, n, X.itemsize)
     if isinstance(plan.gram, Approximation):
-        rows, weights = (X, masses) if n == len(X) else (X[present], masses[present])
+        rows, weights = X, masses
+        if n < len(X):
+            rows, weights = X[present], masses[present]
         source = ArraySource(rows, None if np.ptp(weights) == 0 else weights)
         return solve_source(parts, source, plan, points=X, present=present)
     rules = parts.rules(plan.access, n)
@@ -212,8 +214,8 @@ def _solve_on_factor(
         return None
     reason = (
         f"{plan.reason}, and none was needed: λ is chosen on a low-rank factor of {factor.rank} "
-        f"pivots, which misses {factor.error:.1g} of the trace; scores are off by about a tenth of "
-        f"the gain's standard error, weights are exact, by {product_problem.lanczos.steps} products"
+        f"pivots, which misses {factor.error:.1g} of the trace; gains are off by up to a quarter "
+        f"of their standard error, weights are exact, by {product_problem.lanczos.steps} products"
     )
     plan = replace(plan, reason=reason)
     return Solution(kernel, plan, product_problem, found.choices, None, points, present)
@@ -270,9 +272,13 @@ def _solve_dense(
     """Hold the Gram matrix of rows after all, which are in memory or were all drawn."""
     if points is None or present is None:
         points, present = drawn, np.ones(len(drawn), bool)
-    weights = source.weights if isinstance(source, ArraySource) else None
+    weights = None
+    if isinstance(source, ArraySource):
+        weights = source.weights
     masses = np.zeros(len(points))
-    masses[present] = 1 if weights is None else weights
+    masses[present] = 1.0
+    if weights is not None:
+        masses[present] = weights
     return solve(parts, points, masses / masses.sum(), plan)
 
 
@@ -303,7 +309,9 @@ def _held(
     """Return the problem of points in memory."""
     points, own = rows[present], masses[present]
     weights, on_sample = None if np.ptp(own) == 0 else own, target_weights(target, rows, present)
-    aim = None if target is None else Target(target(points), target.squared_norm(), on_sample)
+    aim = None
+    if target is not None:
+        aim = Target(target(points), target.squared_norm(), on_sample)
     if plan.gram == "blocks":
         return BlockProblem(BlockGram.from_sample(kernel, points, weights), aim)
     problem = DenseProblem(DenseGram.from_sample(kernel, points, weights), aim)
@@ -542,9 +550,9 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
             and not np.any(sample_weight)
         ):
             return self  # rows without mass do not take part
-        weights = (
-            None if sample_weight is None else checked_weights("KernelMean", sample_weight, len(X))
-        )
+        weights = None
+        if sample_weight is not None:
+            weights = checked_weights("KernelMean", sample_weight, len(X))
         if weights is not None:
             X, weights = X[weights > 0], weights[weights > 0]
             if not 1 / MAX_WEIGHT_RATIO < weights.min() <= weights.max() < MAX_WEIGHT_RATIO:
@@ -596,18 +604,22 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         """
         check_is_fitted(self, "embedding_")
         X = checked_sample(self, X, reset=False)
-        own = (
-            0.0 if isinstance(self.kernel_, Precomputed) else float(self.kernel_.diagonal(X).mean())
-        )
+        own = 0.0
+        if not isinstance(self.kernel_, Precomputed):
+            own = float(self.kernel_.diagonal(X).mean())
         return float(2 * self._values(X).mean() - self.embedding_.squared_norm() - own)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text: str = super().__repr__(N_CHAR_MAX)  # type: ignore[call-arg]
         if not hasattr(self, "choice_"):
             return text
-        parameter = "" if self.choice_.parameter is None else f" at {self.choice_.parameter:.4g}"
+        parameter = ""
+        if self.choice_.parameter is not None:
+            parameter = f" at {self.choice_.parameter:.4g}"
         moved = f"{100 * self.choice_.strength:.3g} % shrunk"
-        how = "" if self.features_ is None else f" by {self.features_.size} features"
+        how = ""
+        if self.features_ is not None:
+            how = f" by {self.features_.size} features"
         return (
             f"{text} fitted to {self.n_samples_seen_} points{how}: "
             f"{self.filter_!r}{parameter}, {moved}"
@@ -714,9 +726,9 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         elif solution.points is not None:
             self.weights_ = self.weights_[: len(solution.points)]
         self.features_ = features
-        self.approximation_error_ = (
-            0.0 if solution.accumulated is None else solution.accumulated.error
-        )
+        self.approximation_error_ = 0.0
+        if solution.accumulated is not None:
+            self.approximation_error_ = solution.accumulated.error
         known = vars(solution.problem).get("spectrum")
         self.eigenvalues_ = None
         if isinstance(solution.problem, FactorProblem):

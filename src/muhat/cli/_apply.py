@@ -38,6 +38,7 @@ from muhat.errors import MuhatError
 from muhat.groups import KernelMeans
 from muhat.kernels import Linear
 from muhat.mean import KernelMean
+from muhat.pca import KernelPCA
 from muhat.persistence import load
 from muhat.stacking import StackedMean
 from muhat.testing import TwoSampleResult
@@ -225,6 +226,8 @@ class _AppliedModel:
         if isinstance(model, KernelMeans):
             names = [f"score_{group}" for group in model.groups_]
             return dict(zip(names, model.score_samples(X).T, strict=True))
+        if isinstance(model, KernelPCA):
+            return _component_values(model, X)
         if isinstance(model, MatchedMixture):
             return {"log_density": model.score_samples(X), "component": model.predict(X)}
         if isinstance(model, TwoSampleResult):
@@ -254,6 +257,16 @@ class _AppliedModel:
             for output, column in enumerate(values.T):
                 columns[f"{name}_{output}"] = column
         return columns
+
+
+def _component_values(model: KernelPCA, X: Any) -> dict[str, Array]:
+    """Return the scores of rows, and how unusual they are."""
+    columns = {}
+    for k, scores in enumerate(np.asarray(model.transform(X)).T):
+        columns[f"component_{k + 1}"] = scores
+    columns["reconstruction_error"] = model.reconstruction_error(X)
+    columns["novelty_p"] = model.novelty_p_values(X)
+    return columns
 
 
 def _write_csv(applied: _AppliedModel, batches: ProgressBatches, file: TextIO) -> None:

@@ -36,6 +36,7 @@ from muhat.cli._options import (
     ReportFile,
     Separator,
     Standardize,
+    ToleranceText,
 )
 from muhat.cli._outputs import (
     ALERT,
@@ -50,7 +51,7 @@ from muhat.cli._outputs import (
 from muhat.cli._progress import spinner
 from muhat.cli._reading import left_out_text, reading_options, readings_of, sample_names
 from muhat.cli._samples import check_same_columns, encoded, read_sample, values_of
-from muhat.cli._testing import checked_level
+from muhat.cli._testing import checked_level, checked_tolerance
 from muhat.data import DataSet
 from muhat.errors import MuhatError
 from muhat.groups import KernelMeans
@@ -58,7 +59,6 @@ from muhat.persistence import save
 from muhat.plots import figure_of_groups
 from muhat.plots import save as save_figure
 from muhat.testing import GroupResult, GroupTest
-from muhat.testing._tolerance import HALVES
 
 MAX_LISTED = 20
 """The most groups in a table."""
@@ -104,15 +104,7 @@ def groups_command(
             help="Column of units with rows of several groups: permuted within a unit.",
         ),
     ] = None,
-    tolerance: Annotated[
-        str | None,
-        Option(
-            metavar="NUMBER",
-            show_default=False,
-            help="Distance (MMD) up to which groups count as alike, or 'halves': as far as the "
-            "first and the second half of each group's rows are apart.",
-        ),
-    ] = None,
+    tolerance: ToleranceText = None,
     kernel: Kernels = None,
     permutations: Permutations = 999,
     random_state: RandomState = 0,
@@ -145,7 +137,7 @@ def groups_command(
     test = GroupTest(
         kernel or None,
         standardize=standardize,
-        tolerance=_tolerance(tolerance),
+        tolerance=checked_tolerance(tolerance),
         n_permutations=permutations,
         random_state=random_state,
     )
@@ -179,20 +171,6 @@ def groups_command(
         p_value = result.tolerance.p_value
     if fail_below is not None and p_value <= fail_below:
         raise Exit(FOUND)
-
-
-def _tolerance(text: str | None) -> float | str | None:
-    """Return a tolerance as a number, or as the word that it is."""
-    if text is None or text == HALVES:
-        return text
-    try:
-        found = float(text)
-    except ValueError:
-        found = -1.0
-    if not 0 <= found < np.inf:
-        needed = f"a number of at least 0, or {HALVES!r}, is needed"
-        raise MuhatError("--tolerance", needed, repr(text))
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,10 +222,11 @@ def _files_as_groups(
     of_design = {}
     for name, column in design.items():
         of_design[name] = np.concatenate([each.labels[column] for each in samples])
-    dropped, columns = [], []
-    for label, each in zip(sample_names(files), samples, strict=True):
-        dropped.append((label, each.n_dropped, each.n_dropped + len(each.numbers)))
-        columns += each.not_numbers
+    dropped = []
+    columns: list[str] = []
+    for label, sample in zip(sample_names(files), samples, strict=True):
+        dropped.append((label, sample.n_dropped, sample.n_dropped + len(sample.numbers)))
+        columns += sample.not_numbers
     table = replace(tables[0], name=f"{len(files)} files", data=rows)
     return _GroupedSample(table, groups, of_design, left_out_text(columns, dropped))
 
@@ -272,7 +251,9 @@ def _print(result: GroupResult, table: DataSet, level: float) -> None:
     """Print each group against the rest, and the verdict."""
     console = console_of()
     d = table.data.shape[1]
-    columns = "1 column" if d == 1 else f"{d:,} columns"
+    columns = "1 column"
+    if d != 1:
+        columns = f"{d:,} columns"
     groups = f"{len(result.groups):,} groups"
     print_sentence(console, f"{table.name}: {rows_text(result.n)}, {columns}, {groups}")
     console.print(_table(result))

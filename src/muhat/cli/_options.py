@@ -64,6 +64,16 @@ FailBelow = Annotated[
         metavar="LEVEL", show_default=False, help=f"Exit with status {FOUND} if p ≤ LEVEL (for CI)."
     ),
 ]
+ToleranceText = Annotated[
+    str | None,
+    Option(
+        "--tolerance",
+        metavar="NUMBER",
+        show_default=False,
+        help="Distance (MMD) up to which samples count as alike, or 'halves': as far as the first "
+        "and the second half of the rows (of each group, or of the first file) are apart.",
+    ),
+]
 FigureFile = Annotated[
     Path | None,
     Option(

@@ -38,6 +38,7 @@ from muhat.cli._options import (
     ReportFile,
     Separator,
     Standardize,
+    ToleranceText,
 )
 from muhat.cli._outputs import (
     ALERT,
@@ -79,6 +80,7 @@ from muhat.testing import (
     TwoSampleResult,
     TwoSampleTest,
 )
+from muhat.testing._tolerance import HALVES
 
 LEVEL = 0.05
 """The level of a verdict, unless ``--fail-below`` has another."""
@@ -119,6 +121,7 @@ def two_samples_command(
     random_state: RandomState = 0,
     standardize: Standardize = True,
     distinct: Distinct = False,
+    tolerance: ToleranceText = None,
     fail_below: FailBelow = None,
     drop: Drop = None,
     only_numeric: OnlyNumeric = False,
@@ -140,6 +143,7 @@ def two_samples_command(
         kernel or None,
         standardize=standardize,
         distinct=distinct,
+        tolerance=checked_tolerance(tolerance),
         n_permutations=permutations,
         random_state=random_state,
     )
@@ -366,6 +370,20 @@ def _of_columns(table: DataSet, names: Sequence[str], values: dict[str, list[str
     return replace(table, data=table.data[:, places], feature_names=tuple(columns))
 
 
+def checked_tolerance(text: str | None) -> float | str | None:
+    """Return a tolerance as a number, or as the word that it is; raise MuhatError for others."""
+    if text is None or text == HALVES:
+        return text
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < np.inf:
+        needed = f"a number of at least 0, or {HALVES!r}, is needed"
+        raise MuhatError("--tolerance", needed, repr(text))
+    return found
+
+
 def checked_level(fail_below: float | None, permutations: int) -> float:
     """Return the level of the verdict; raise MuhatError for one that permutations cannot reach."""
     if fail_below is None:
@@ -395,7 +413,9 @@ def _finish(
     if not as_json:
         with standard_output():
             print_written(Figure=out, Report=report)
-    if fail_below is not None and result.p_value <= fail_below:
+    tolerance = getattr(result, "tolerance", None)
+    p_value = result.p_value if tolerance is None else tolerance.p_value
+    if fail_below is not None and p_value <= fail_below:
         raise Exit(FOUND)
 
 

@@ -118,6 +118,25 @@ def predict_progression() -> Answer:
     return Answer(f"Leave-one-out R² = {model.loo_score_:.2f}. First patient: {interval}.", display)
 
 
+def find_components() -> Answer:
+    """What are the main directions of 13 measurements of wines, and which wines are unusual?
+    The colours are not used to find them."""
+    from sklearn.datasets import load_wine
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from muhat import ComponentMapDisplay, KernelPCA
+    from muhat.pca import describe_components
+
+    wine = load_wine()
+    model = make_pipeline(StandardScaler(), KernelPCA(2)).fit(wine.data)
+    result = describe_components(model, wine.data, name="wine", columns=wine.feature_names)
+    growers = [f"grower {number}" for number in wine.target]
+    display = ComponentMapDisplay.from_estimator(model, wine.data, growers)
+
+    return Answer(result.verdict(), display)
+
+
 def estimate_mean() -> Answer:
     """Which wine is typical? The kernel mean of a sample is a function that is large where
     rows are dense."""
@@ -144,6 +163,7 @@ STEPS: dict[str, Callable[[], Answer]] = {
     "drift": watch_for_drift,
     "groups": map_speakers,
     "predict": predict_progression,
+    "pca": find_components,
     "mean": estimate_mean,
 }
 """The steps by name: the docstring asks a question, the lines up to the display answer it."""
@@ -154,9 +174,9 @@ TITLES = {
     "drift": "Has it drifted?",
     "groups": "How do many groups differ?",
     "predict": "What is y, and how sure?",
-    "mean": "What is typical?",
+    "pca": "What are the main directions?",
 }
-"""The question above each panel of the overview."""
+"""The question above each panel of the overview, which not all steps are in."""
 
 
 def tour_command(
@@ -164,12 +184,12 @@ def tour_command(
         Path, Option(metavar="FOLDER", help="Write pictures, report and model here.")
     ] = Path("muhat-tour"),
 ) -> None:
-    """Six questions on bundled data in under a minute: answers, pictures and the Python code."""
+    """Seven questions on bundled data, in under a minute: answers, pictures, the Python code."""
     if out.exists() and not out.is_dir():
         raise MuhatError("--out", "a folder is needed", f"a file, {str(out)!r}", "name another")
     out.mkdir(parents=True, exist_ok=True)
     overview = Figure(figsize=(15, 8), layout="constrained")
-    panels = overview.subplots(2, 3).flat
+    panels = iter(overview.subplots(2, 3).flat)
     with chdir(out), standard_output():
         for number, (name, step) in enumerate(STEPS.items(), 1):
             echo(f"{number}. {question_of(step)}\n")
@@ -181,10 +201,11 @@ def tour_command(
             answer.display.plot(figure.subplots())
             save(figure, f"{name}.png")
             echo(f"Figure: {out / name}.png\n")
-            _draw_panel(TITLES[name], answer.display, panels[number - 1])
+            if name in TITLES:
+                _draw_panel(TITLES[name], answer.display, next(panels))
         save(overview, "tour.png")
         print_written(Report=out / "report.html", Saved=out / "model.muhat")
-        echo(f"All figures in one: {out / 'tour.png'}")
+        echo(f"Six figures in one: {out / 'tour.png'}")
         echo("Next: muhat test a.csv b.csv, or muhat --help.")
 
 

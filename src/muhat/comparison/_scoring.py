@@ -9,13 +9,14 @@ from typing import Any, cast
 import numpy as np
 
 from muhat._parts import as_filters, without_harm
+from muhat._tolerances import GAIN_ROUNDING
 from muhat.comparison._row import Row
 from muhat.data import SampleBatch
 from muhat.filters import AUTO, name_of
 from muhat.gram import DenseProblem, FeatureProblem, SpectralProblem
 from muhat.mean import Solution
 from muhat.selection import MAX_ROWS_REFIT, Choice, LeaveOneOut, name_of_rule
-from muhat.selection._base import GAIN_ROUNDING, Candidates
+from muhat.selection._base import Candidates
 from muhat.selection._leave_one_out import gain_errors
 
 N_ROWS_FOR_ERRORS = 1000

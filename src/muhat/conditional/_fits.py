@@ -18,6 +18,7 @@ from scipy.linalg.lapack import dpstrf
 from muhat._arrays import Array, quotient, raised_above_zero, significant_eigenpairs
 from muhat._caches import UnsavedCaches
 from muhat._parts import Parts
+from muhat._tolerances import FACTOR_TOL
 from muhat._validation import check_scale, check_semidefinite
 from muhat.errors import MuhatError, message
 from muhat.filters import Filter, Iteration
@@ -44,9 +45,6 @@ Below it, rounding of the eigenvalues shows in predictions.
 
 MAX_STEPS = 128
 """The most iterations of a grid for filters that are computed step by step."""
-
-FACTOR_TOLERANCE = 1e-14
-"""The share of the largest l(y, y) that a factor of the Gram matrix of y leaves out."""
 
 MAX_CALIBRATION_ROWS = 1000
 """The most rows whose left-out residuals calibrate quantiles."""
@@ -177,9 +175,9 @@ class SpectralFit(Fit):
         choose: Callable[[Regression], list[Choice]],
     ) -> SpectralFit:
         """Decompose the Gram matrix of a kernel and choose each filter's parameter."""
-        features = (
-            plan.gram.resolve(kernel, rows.X) if isinstance(plan.gram, Approximation) else None
-        )
+        features = None
+        if isinstance(plan.gram, Approximation):
+            features = plan.gram.resolve(kernel, rows.X)
         decomposition = Decomposition.from_rows(kernel, rows, features)
         check_scale(
             type(kernel).__name__,
@@ -315,7 +313,10 @@ class Decomposition:
 
     @classmethod
     def _dense(cls, kernel: Kernel, rows: RegressionRows) -> Decomposition:
-        points = np.arange(rows.n)[:, None] if isinstance(kernel, Precomputed) else rows.X
+        if isinstance(kernel, Precomputed):
+            points = np.arange(rows.n)[:, None]
+        else:
+            points = rows.X
         gram = DenseGram.from_sample(kernel, points, rows.masses)
         gamma, U = np.linalg.eigh(gram.matrix)
         check_semidefinite(gamma)
@@ -336,7 +337,8 @@ class Decomposition:
 
 def evenly_spaced(X: Array, numbers: Array | None = None) -> tuple[Array, Array]:
     """Return the rows that calibrate quantiles, evenly spaced, and their numbers."""
-    numbers = np.arange(len(X)) if numbers is None else numbers
+    if numbers is None:
+        numbers = np.arange(len(X))
     some = np.unique(np.linspace(0, len(X) - 1, min(len(X), MAX_CALIBRATION_ROWS)).astype(int))
     return X[some], numbers[some]
 
@@ -416,7 +418,7 @@ def factor_of(kernel: Kernel, outputs: Array) -> Array:
     if isinstance(kernel, Linear):
         return outputs
     L = kernel(outputs)
-    factor, pivots, rank, _ = dpstrf(L, tol=FACTOR_TOLERANCE * float(np.diagonal(L).max()), lower=1)
+    factor, pivots, rank, _ = dpstrf(L, tol=FACTOR_TOL * float(np.diagonal(L).max()), lower=1)
     Z = np.empty((len(L), rank))
     Z[pivots - 1] = np.tril(factor)[:, :rank]
     return Z

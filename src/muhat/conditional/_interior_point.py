@@ -21,12 +21,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from muhat._arrays import Array
+from muhat._tolerances import MAX_MISSING_TRACE
 
 MAX_FACTOR_RANK = 300
 """The most columns of the factor F."""
-
-MAX_MISSING_TRACE = 1e-9
-"""The share of K's trace that F Fᵀ may lack."""
 
 CG_TOL = 1e-2
 """The share of a step's size, in the norm of the preconditioner, by which it may be off."""

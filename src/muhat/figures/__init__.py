@@ -28,7 +28,13 @@ from muhat.figures._groups import (
 from muhat.figures._mean import mean_plot
 from muhat.figures._p_values import PValueMap
 from muhat.figures._pair import Pair
-from muhat.figures._pca import components_plot
+from muhat.figures._pca import (
+    components_plot,
+    loadings_bars,
+    noise_plot,
+    scores_plot,
+    variance_bars,
+)
 from muhat.figures._plot import PALETTE, Axis, Bar, Bars, Matrix, Plot, Series
 from muhat.figures._prediction import new_rows_plot
 from muhat.figures._testing import (
@@ -65,14 +71,18 @@ __all__ = [
     "groups_bars",
     "intervals_plot",
     "leave_one_out_plot",
+    "loadings_bars",
     "mean_plot",
     "new_rows_plot",
+    "noise_plot",
     "p_values_plot",
     "permutations_plot",
     "predictions_plot",
     "quantiles_plot",
+    "scores_plot",
     "spectrum_plot",
     "stacked_bars",
+    "variance_bars",
     "weights_bars",
     "witness_along_plot",
     "witness_plot",

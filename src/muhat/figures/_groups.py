@@ -184,7 +184,8 @@ def dendrogram_plot(
 ) -> Plot:
     """Return which groups are joined at which distance."""
     names = [str(each) for each in labels]
-    drawn = dendrogram(tree_of_groups(distances), no_plot=True)
+    tree = tree_of_groups(distances)
+    drawn = dendrogram(tree, no_plot=True)
     series = []
     for heights, places in zip(drawn["dcoord"], drawn["icoord"], strict=True):
         x, y = np.array(heights), (np.array(places) - 5) / 10  # leaves are at 5, 15, 25, …
@@ -193,16 +194,20 @@ def dendrogram_plot(
     order = drawn["leaves"]
     ticks = []
     for place, leaf in enumerate(order):
-        mark = "• " if names[leaf] in different else ""
+        mark = ""
+        if names[leaf] in different:
+            mark = "• "
         ticks.append((float(place), f"{mark}{names[leaf]}"))
-    furthest = float(np.nanmax(distances, initial=0)) or 1.0
-    remark = " A dot marks groups that differ from the rest." if different else ""
+    last = float(tree[:, 2].max()) or 1.0
+    remark = ""
+    if different:
+        remark = " A dot marks groups that differ from the rest."
     return Plot(
         "Which groups are alike",
         "Groups are joined from left to right, by the mean distance (MMD) of their members: what "
         f"is joined further left is more alike.{remark}",
         f"A dendrogram of {len(names):,} groups.",
-        Axis("distance (MMD) at which groups are joined", 0, 1.05 * furthest),
+        Axis("distance (MMD) at which groups are joined", 0, 1.05 * last),
         Axis("", len(names) - 0.5, -0.5, ticks=tuple(ticks)),
         series,
         by_point=True,
@@ -236,7 +241,9 @@ def group_column_plot(
     for place, (label, n, quantiles) in enumerate(
         zip(labels, n_rows, column.quantiles, strict=True)
     ):
-        colour = ORANGE if str(label) in different else BLUE
+        colour = BLUE
+        if str(label) in different:
+            colour = ORANGE
         series += _box(place, f"{label}, {count(int(n), 'row')}", quantiles, colour)
         ticks.append((float(place), str(label)))
     how = "Thick line: median. Box: 25 to 75 %. Thin line: 5 to 95 % of the rows."

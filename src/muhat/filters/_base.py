@@ -124,7 +124,9 @@ class Filter(Shrinker):
     @property
     def needs(self) -> Access:  # type: ignore[override]
         """What the estimate is computed from: for a smooth function of γ, products with A."""
-        return Access.PRODUCTS if self.analytic else Access.SPECTRUM
+        if self.analytic:
+            return Access.PRODUCTS
+        return Access.SPECTRUM
 
     @abstractmethod
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:

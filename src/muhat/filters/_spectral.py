@@ -16,6 +16,13 @@ from scipy.special import gamma as gamma_function
 from scipy.special import jv
 
 from muhat._arrays import Array, quotient
+from muhat._tolerances import (
+    DISTINCT_RATIO,
+    EIGENSPACE_TOL,
+    MIN_SHRINKAGE,
+    SINGLE_POINT_TOL,
+    STEP_TOL,
+)
 from muhat._validation import positive
 from muhat.errors import MuhatError
 from muhat.filters._base import Formula, Iteration, Shrinker, as_numbers
@@ -33,9 +40,6 @@ __all__ = [
     "TruncatedSVD",
 ]
 
-MIN_SHRINKAGE = 1e-14
-"""A minimiser λ below this is a rounding error of zero."""
-
 GRID_FACTORS = np.geomspace(1e-2, 1e2, 32)
 """Multiples of the minimiser in the grid of simple shrinkage, beside the minimiser itself."""
 
@@ -47,18 +51,6 @@ CHEAP_ITERATIONS = 128
 
 STEPS_BEYOND = 16
 """Numbers of iterations tried beyond the end of the ν-method's grid."""
-
-DISTINCT_RATIO = 1 + 1e-8
-"""Eigenvalues with a smaller ratio count as equal: no threshold goes between them."""
-
-SINGLE_POINT_TOL = 1e-9
-"""Effective sizes this close to one are a single point, whose noise cannot be estimated."""
-
-EIGENSPACE_TOL = 1e-8
-"""Eigenvalues closer than this share of the largest one belong to the same eigenspace."""
-
-STEP_TOL = 1e-9
-"""Relative rounding error up to which a step size or κ² may violate the kernel's bound."""
 
 
 class Constant(Formula):
@@ -228,7 +220,9 @@ class Landweber(Formula, Iteration):
     @property
     def step(self) -> float:
         """η, 1 until ``bounded_by`` sets it."""
-        return 1.0 if self.eta is None else positive(self, "eta", self.eta)
+        if self.eta is None:
+            return 1.0
+        return positive(self, "eta", self.eta)
 
     def bounded_by(self, kappa2: float) -> Landweber:
         """Return it with η = 1/κ²; raise MuhatError for a longer step, which may diverge."""
@@ -295,7 +289,9 @@ class NuMethod(Iteration):
     @property
     def scale(self) -> float:
         """κ², 1 until ``bounded_by`` sets it."""
-        return 1.0 if self.kappa2 is None else positive(self, "kappa2", self.kappa2)
+        if self.kappa2 is None:
+            return 1.0
+        return positive(self, "kappa2", self.kappa2)
 
     def bounded_by(self, kappa2: float) -> NuMethod:
         """Return it on [0, κ²]; raise MuhatError for a smaller interval, outside of it diverges."""

@@ -64,7 +64,10 @@ class Accuracy:
     def __str__(self) -> str:
         if not self.error:
             return "exact"
-        share = self.error / self.standard_error if self.standard_error else np.inf
+        if self.standard_error:
+            share = self.error / self.standard_error
+        else:
+            share = np.inf
         standard_error = f"{share:.2g} of KME's standard error {self.standard_error:.2g}"
         return f"off by {self.error:.2g}, {standard_error}"
 
@@ -89,8 +92,9 @@ def refine_plan(
     features = first.features
     assert isinstance(features, NystromFeatures)
     n = drawn.count
-    weights = source.weights if isinstance(source, ArraySource) else None
-    rows = source.X if isinstance(source, ArraySource) else drawn.rows
+    rows, weights = drawn.rows, None
+    if isinstance(source, ArraySource):
+        rows, weights = source.X, source.weights
     has_all_rows = len(rows) == n
     accuracy = estimate_accuracy(features, drawn, weights)
 
@@ -115,7 +119,10 @@ def _with_exact_mean(
     features = first.features
     assert isinstance(features, NystromFeatures)
     n = len(rows)
-    masses = np.full(n, 1 / n) if weights is None else weights / weights.sum()
+    if weights is None:
+        masses = np.full(n, 1 / n)
+    else:
+        masses = weights / weights.sum()
     places = places_of(features.landmarks, rows)
     exact = ExactMeanFeatures(features.kernel, rows, masses, places)
     reason = (

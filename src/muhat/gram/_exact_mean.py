@@ -8,13 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._tolerances import MISSED_MEAN_TOL
 from muhat.embedding import Element, Embedding
 from muhat.gram._features import FeatureMap
 from muhat.gram._nystrom import NystromFeatures
 from muhat.kernels import Kernel
-
-ROUNDING_SHARE = 1e-12
-"""Share of ‖μ̂‖² up to which the part that landmarks miss counts as rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +47,10 @@ class ExactMeanFeatures(FeatureMap):
         values = self.kernel.product(mean.points, mean.weights)
         inside, whole = landmarks.whitening.T @ values[self.places], float(mean.weights @ values)
         squared = whole - float(inside @ inside)
-        missed = float(np.sqrt(squared)) if squared > ROUNDING_SHARE * whole else np.inf
+        if squared > MISSED_MEAN_TOL * whole:
+            missed = float(np.sqrt(squared))
+        else:
+            missed = np.inf
         vars(self).update(landmarks=landmarks, mean=mean, inside=inside, missed=missed)
         vars(self).update(dtype=landmarks.dtype, precision=landmarks.precision)
         vars(self).update(

@@ -19,6 +19,7 @@ from muhat.data import ArraySource, ReservoirSample, SampleBatch, Source, folds_
 from muhat.embedding import Element
 from muhat.errors import MuhatError
 from muhat.gram._features import Approximation, FeatureMap
+from muhat.gram._nystrom import NystromFeatures
 from muhat.gram._problem import (
     Access,
     Components,
@@ -74,7 +75,23 @@ class FeatureSums:
     @classmethod
     def from_batch(cls, batch: SampleBatch, features: FeatureMap, folds: Folds) -> FeatureSums:
         """Sum up a batch; its features are in the type of the rows, all sums in float64."""
+        if (
+            isinstance(features, NystromFeatures)
+            and folds.n_splits == 1
+            and features.sums_unwhitened(batch.X)
+        ):
+            return cls._whitened(batch, features, folds)
         return cls.from_features(batch, checked_features(features, batch.X), features, folds)
+
+    @classmethod
+    def _whitened(cls, batch: SampleBatch, features: NystromFeatures, folds: Folds) -> FeatureSums:
+        """Sum up k(L, x) and its products, and whiten the sums instead of every row."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = features.kernel(batch.X, features.landmarks.astype(np.float64, copy=False))
+            sums = cls.from_features(batch, values, features, folds)
+            check_finite(sums.own + float(np.trace(sums.covariance[0])), features.kernel)
+        W = features.whitening
+        return replace(sums, mean=sums.mean @ W, covariance=W.T @ sums.covariance @ W)
 
     @classmethod
     def from_features(
@@ -152,9 +169,10 @@ class FeatureProblem(SpectralProblem):
 
     def __post_init__(self, target: Element | None) -> None:
         sums, mass = self.sums, self.sums.total_mass
-        self.access: Access = (
-            Access.SPECTRUM if self.source is None else Access.SPECTRUM | Access.ROWS
-        )
+        if self.source is None:
+            self.access: Access = Access.SPECTRUM
+        else:
+            self.access = Access.SPECTRUM | Access.ROWS
         self.n: int = sums.n
         self.dtype: np.dtype[Any] = self.features.dtype
         self.largest_value: float = sums.largest_value
@@ -216,19 +234,22 @@ class FeatureProblem(SpectralProblem):
 
     def rows(self, batch: SampleBatch) -> EigenbasisRows:
         """Return a batch of the sample in the eigenbasis."""
-        weights = np.ones(len(batch.X)) if batch.weights is None else batch.weights
+        if batch.weights is None:
+            weights = np.ones(len(batch.X))
+        else:
+            weights = batch.weights
         masses = weights / self.sums.total_mass
         U = self._rotated(batch.X).astype(np.float64, copy=False)
-        U *= np.sqrt(masses)[:, None]  # √p_i φ_i
-        root_gamma = np.sqrt(self.spectrum.gamma)
-        np.divide(U, root_gamma, out=U, where=root_gamma > 0)
+        if batch.weights is not None:
+            U *= np.sqrt(weights)[:, None]
         target, numbers = self.target_weights, slice(batch.start, batch.start + len(batch.X))
         return EigenbasisRows(U, masses, None if target is None else target[numbers])
 
     @cached_property
     def _rotated(self) -> Callable[[Array], Array]:
-        """x ↦ Vᵀz(x)."""
-        return self.features.rotated(self.V)
+        """x ↦ Γ^(−1/2) Vᵀz(x)/√(Σ w_i): the row of the eigenvectors of a point of weight one."""
+        root = np.sqrt(self.sums.total_mass * self.spectrum.gamma)
+        return self.features.rotated(quotient(self.V, root))
 
     def sum_over_rows(self, work: Callable[..., list[Array]], *arguments: Any) -> list[Array]:
         assert self.source is not None, "rules that look at rows are not asked where rows are gone"

@@ -58,13 +58,13 @@ class InMemoryProblem(Problem):
         self.mean_weights: Array = self.masses.astype(self.dtype)
         self.root_masses: Array = np.sqrt(self.masses).astype(self.dtype)
         self.has_target: bool = self.target is not None
-        self.target_values: Array = self.root_masses * (
-            0 if self.target is None else self.target.values
-        )
-        self.target_squared_norm: float = 0.0 if self.target is None else self.target.squared_norm
-        self.target_weights: TargetWeights | None = (
-            None if self.target is None else self.target.weights
-        )
+        self.target_values: Array = np.zeros_like(self.root_masses)
+        self.target_squared_norm: float = 0.0
+        self.target_weights: TargetWeights | None = None
+        if self.target is not None:
+            self.target_values = self.root_masses * self.target.values
+            self.target_squared_norm = self.target.squared_norm
+            self.target_weights = self.target.weights
 
     @cached_property
     def mean_values(self) -> Array:
@@ -214,7 +214,9 @@ class BlockGram:
     @classmethod
     def from_sample(cls, kernel: Kernel, X: Array, masses: Array | None = None) -> BlockGram:
         """Return the Gram operator of a sample; equal masses by default."""
-        gram = cls(kernel, X, np.full(len(X), 1 / len(X)) if masses is None else masses)
+        if masses is None:
+            masses = np.full(len(X), 1 / len(X))
+        gram = cls(kernel, X, masses)
         if not kernel.positive_semidefinite:
             _check_forms(gram)
         return gram

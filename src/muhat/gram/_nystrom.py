@@ -12,6 +12,7 @@ import numpy as np
 from muhat._arrays import Array, quotient, rounding, rounding_floor
 from muhat._messages import unknown_name
 from muhat._random_states import as_random_state, as_rng, check_is_random_state
+from muhat._tolerances import MAX_ROUNDING_SHARE
 from muhat._validation import check_semidefinite, check_values, whole_number
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
@@ -21,8 +22,11 @@ from muhat.kernels import Kernel, Precomputed
 DEFAULT_SIZE = 500
 """The number of landmarks, if there are as many rows."""
 
-MAX_ROUNDING_SHARE = 1e-8
-"""Largest share of ‖z(x)‖² that rounding may add for the type of the points to be used."""
+MAX_ROUNDING_UNWHITENED = 1e-9
+"""Largest rounding error of sums that are whitened after they are made, relative to k(x, x)."""
+
+MIN_ROWS_UNWHITENED = 4
+"""Rows, in units of the number of landmarks, from which on that is cheaper."""
 
 RULES = ("uniform", "k-means++", "leverage")
 """How landmarks may be drawn."""
@@ -56,7 +60,10 @@ class NystromFeatures(FeatureMap):
         # Values k(l, x) that are rounded by ε κ², κ² = max k(l, l), add about (ε κ²)² ‖W‖² to
         # ‖z(x)‖².
         noise = ((rounding(landmarks) * kappa * whitening) ** 2).sum()
-        precision = landmarks.dtype if noise <= MAX_ROUNDING_SHARE else np.dtype(np.float64)
+        if noise <= MAX_ROUNDING_SHARE:
+            precision = landmarks.dtype
+        else:
+            precision = np.dtype(np.float64)
         vars(self).update(
             dtype=landmarks.dtype, landmarks=landmarks, whitening=whitening, precision=precision
         )
@@ -78,6 +85,17 @@ class NystromFeatures(FeatureMap):
         X = X.astype(np.result_type(X, self.precision), copy=False)
         W = (self.whitening if basis is None else basis).astype(X.dtype, copy=False)
         return self.kernel(X, self.landmarks.astype(X.dtype, copy=False)) @ W
+
+    def sums_unwhitened(self, X: Array) -> bool:
+        """Whether Σ z zᵀ of these rows is as precise as Wᵀ(Σ k kᵀ)W, k = k(L, x), which is cheaper.
+
+        Sums of k kᵀ are rounded by about ε m κ² of what they are, which W enlarges by ‖W‖².
+        """
+        if X.dtype != np.float64 or len(X) < MIN_ROWS_UNWHITENED * len(self.landmarks):
+            return False
+        largest = float((self.whitening**2).sum(axis=0).max())  # 1/(the least eigenvalue kept)
+        kappa2 = float(self.kernel.diagonal(self.landmarks.astype(np.float64)).max())
+        return rounding(X) * len(self.landmarks) * kappa2 * largest <= MAX_ROUNDING_UNWHITENED
 
     def rotated(self, V: Array) -> Callable[[Array], Array]:
         """Return the map x ↦ VᵀWᵀ k(L, x) for the price of z(x)."""
@@ -142,11 +160,9 @@ class Nystrom(Approximation):
     @property
     def rows_to_learn_from(self) -> int:
         """How many rows, drawn uniformly, are enough: several for each landmark."""
-        drawn = (
-            self.n_components
-            if isinstance(self.n_components, Integral) and isinstance(self.landmarks, str)
-            else 0
-        )
+        drawn = 0
+        if isinstance(self.n_components, Integral) and isinstance(self.landmarks, str):
+            drawn = self.n_components
         return max(super().rows_to_learn_from, 4 * int(drawn))
 
     def transformed(self, transform: Callable[[Array], Array], X: Array) -> Nystrom:
@@ -165,12 +181,18 @@ class Nystrom(Approximation):
     def resolve(self, kernel: Kernel, X: Array) -> NystromFeatures:
         """Return the features of the landmarks drawn from X, or given."""
         self.check(kernel)
-        chosen = self._drawn(kernel, X) if isinstance(self.landmarks, str) else self._given(X)
+        if isinstance(self.landmarks, str):
+            chosen = self._drawn(kernel, X)
+        else:
+            chosen = self._given(X)
         return NystromFeatures(kernel, chosen, X.dtype)
 
     def _drawn(self, kernel: Kernel, X: Array) -> Array:
         n, rng = len(X), as_rng(self, self.random_state)
-        m = min(DEFAULT_SIZE, n) if self.n_components is None else int(self.n_components)
+        if self.n_components is None:
+            m = min(DEFAULT_SIZE, n)
+        else:
+            m = int(self.n_components)
         if m > n:
             needed = f"n_components must be at most the number of rows, {n}"
             advice = (

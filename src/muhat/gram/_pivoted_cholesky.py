@@ -13,6 +13,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
 from muhat._arrays import Array
+from muhat._tolerances import MIN_FACTOR_TOL
 from muhat._validation import (
     check_finite,
     check_semidefinite,
@@ -26,9 +27,6 @@ from muhat.kernels import Kernel
 
 DEFAULT_TOL = 1e-12
 """The share of tr K that the factor may miss by default."""
-
-MIN_TOL = 1e-14
-"""The least share of tr K that can be distinguished from the rounding of r products in double."""
 
 CANDIDATES_PER_BLOCK = 128
 """Rows of which the pivots of one step are taken: a matrix that stays in the cache."""
@@ -71,7 +69,9 @@ class LowRankFactor:
     @property
     def error(self) -> float:
         """tr(K − L Lᵀ)/tr K, which bounds ‖K − L Lᵀ‖/tr K; zero where K is."""
-        return float(self.remainder.sum()) / self.trace if self.trace else 0.0
+        if self.trace:
+            return float(self.remainder.sum()) / self.trace
+        return 0.0
 
 
 def pivoted_cholesky(
@@ -99,8 +99,11 @@ def pivoted_cholesky(
         check_finite(remainder.sum(), kernel)
     trace, largest = float(remainder.sum()), float(remainder.max())
     check_semidefinite(np.array([remainder.min(), largest]))
-    enough = max(tol, MIN_TOL) * trace
-    most = len(X) if max_rank is None else min(len(X), max_rank)
+    enough = max(tol, MIN_FACTOR_TOL) * trace
+    if max_rank is None:
+        most = len(X)
+    else:
+        most = min(len(X), max_rank)
     L = np.empty((len(X), min(most, CANDIDATES_PER_BLOCK)))
     pivots = np.zeros(0, int)
     while len(pivots) < most and remainder.sum() > enough:

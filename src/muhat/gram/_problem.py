@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from muhat._arrays import Array, quotient
+from muhat._tolerances import MIN_TARGET_MASS
 
 
 class Access(Flag):
@@ -128,10 +129,6 @@ class Components:
     """1/Σp_i², in a shape that broadcasts with the others."""
 
 
-MIN_TARGET_MASS = 1e-12
-"""Relative mass below which the rest of a target counts as empty and is not scaled up."""
-
-
 @dataclass(frozen=True)
 class TargetWeights:
     """The weights τ of a target on the sample's own points.
@@ -174,7 +171,10 @@ class LeaveOneOutUpdate:
 
     def __init__(self, p: Array, target: TargetWeights | None) -> None:
         self.rest = 1 - p  # c
-        self.kappa = np.ones_like(p) if target is None else target.kappa(target.tau)
+        if target is None:
+            self.kappa = np.ones_like(p)
+        else:
+            self.kappa = target.kappa(target.tau)
         self.beta = (0 if target is None else self.kappa * target.tau) - p / self.rest
 
 

@@ -106,12 +106,18 @@ class LabelledBatches:
             if is_empty(X):
                 continue
             who = f"{self.who}, batch {number}"
-            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            if hasattr(X, "shape"):
+                n = X.shape[0]
+            else:
+                n = len(X)
             found = check_labels(who, labels, n)
             masses = np.ones(n)
             if weights is not None:
                 some = np.any(np.asarray(weights))  # a batch may have no weight at all
-                masses = checked_weights(who, weights, n) if some else np.zeros(n)
+                if some:
+                    masses = checked_weights(who, weights, n)
+                else:
+                    masses = np.zeros(n)
             yield LabelledBatch(X, found, masses)
 
     def _split(self) -> Iterator[tuple[Any, Any, Any]]:
@@ -211,4 +217,6 @@ def _coded(frame: Any, groups: str, weight: str | None, labels: Array) -> Any:
 
 
 def _computed(values: Any) -> Any:
-    return values.compute() if hasattr(values, "compute") else values
+    if hasattr(values, "compute"):
+        return values.compute()
+    return values

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, slices
+from muhat._tolerances import MIN_VARIANCE_SHARE
 
 BANDWIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """The h of the kernel smoothers ks_h."""
@@ -34,9 +35,6 @@ PRIOR_DEGREES_OF_FREEDOM = 20.0
 """Degrees of freedom that the variance of all groups counts for in that of one.
 
 A group's own variance alone fails on yes/no data, where a few equal rows have none."""
-
-MIN_VARIANCE_SHARE = 1e-13
-"""The least variance within groups, as a share of the mean of k(x, x): below it is rounding."""
 
 MAX_EXPONENT = 80.0
 """Where exponents are cut: exp(−80) is nothing beside one, and denormal numbers are slow."""
@@ -291,7 +289,9 @@ class SmootherWeights:
         return found
 
     def _averaged(self, points: Array) -> Array:
-        return points if len(points) == len(self.sources) else points[self.sources]
+        if len(points) == len(self.sources):
+            return points
+        return points[self.sources]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from muhat._validation import (
     check_scale,
     check_semidefinite,
     checked_sample,
+    checked_weights,
     is_dask,
     whole_number,
 )
@@ -236,6 +237,8 @@ default='auto'
         if isinstance(gram, Approximation):
             size = max(size, gram.rows_to_learn_from)
         found = first_pass(rows, size, seed)
+        keys = found.all_keys
+        checked_weights(who, keys.weights, len(keys.weights))
         drawn, weights = drawn_rows(rows, found)
         check_range(who, drawn.X)
         if found.drawn.count <= MAX_ROWS_EXACT:
@@ -248,9 +251,11 @@ default='auto'
         if not isinstance(gram, Approximation):
             needed = f"gram must be features for more than {MAX_ROWS_EXACT} rows that come in parts"
             raise MuhatError(self, needed, repr(self.gram), "use gram=Nystrom(500)")
-        streamed = StreamedGroups.from_keys(found.all_keys, len(rows.labels), F)
+        streamed = StreamedGroups.from_keys(keys, len(rows.labels), F)
         check_sizes(who, rows.labels, streamed.counts)
-        self.scaling_ = found.moments if self.standardize else None
+        self.scaling_ = None
+        if self.standardize:
+            self.scaling_ = found.moments
         drawn = with_weights(drawn, weights)
         folds = np.zeros(len(drawn.codes), np.int64)
         probe = CellRows.from_rows(drawn, folds, F)
@@ -359,9 +364,13 @@ default='auto'
         start = f"Estimating the means of {T} groups together"
         what, than = "their expected squared error", "compared with plain averages"
         if abs(self.gain_) <= 2 * self.gain_error_:
-            side = "lower" if self.gain_ > 0 else "higher"
+            side = "higher"
+            if self.gain_ > 0:
+                side = "lower"
             return f"{start} does not detectably lower {what} {than} ({size} {side}, {error})."
-        changes = "lowers" if self.gain_ > 0 else "raises"
+        changes = "raises"
+        if self.gain_ > 0:
+            changes = "lowers"
         return f"{start} {changes} {what} by {size} ({error}) {than}."
 
     def _keep_results(self, labels: Array, counts: Array) -> Self:
@@ -369,8 +378,9 @@ default='auto'
         joint = self._joint
         self.groups_ = labels
         self.n_rows_ = counts
-        self.gain_ = None if joint.gain is None else joint.gain.value
-        self.gain_error_ = None if joint.gain is None else joint.gain.error
+        self.gain_ = self.gain_error_ = None
+        if joint.gain is not None:
+            self.gain_, self.gain_error_ = joint.gain.value, joint.gain.error
         self.candidates_ = dict(zip(NAMES, joint.common_weights.tolist(), strict=True))
         self.candidate_weights_ = joint.candidate_weights
         self.bounds_ = np.sqrt(joint.kappa * joint.vectors.noise)
@@ -390,7 +400,9 @@ default='auto'
 
     def _scaled(self, X: Array) -> Array:
         """Return rows as the kernel sees them."""
-        return X if self.scaling_ is None else self.scaling_.standardized(X)
+        if self.scaling_ is None:
+            return X
+        return self.scaling_.standardized(X)
 
     @property
     def kernel_(self) -> Kernel:

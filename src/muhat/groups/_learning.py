@@ -166,7 +166,9 @@ class _GroupLearner(UnsavedCaches, HasKernel):
     @property
     def _names(self) -> Sequence[str]:
         """The estimates of the means that are learnt from."""
-        return MEANS if self.means_ == "average" else (self.means_,)
+        if self.means_ == "average":
+            return MEANS
+        return (self.means_,)
 
     def _check_parameters(self) -> None:
         known = (*MEANS, "average", "auto")

@@ -149,9 +149,10 @@ class LeftOutMoments:
         folds : array of bool of shape (F,), default=None
             The folds whose moments are used; all by default.
         """
-        used = self.all_folds if folds is None else folds
-        B, a = self._by_group(used)
-        common = self.common_weights(used)
+        if folds is None:
+            folds = self.all_folds
+        B, a = self._by_group(folds)
+        common = self.common_weights(folds)
         found = np.empty((len(sizes), len(common)))
         representatives, places = alike(sizes)
         for place, size in enumerate(representatives):

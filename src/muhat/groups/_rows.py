@@ -48,7 +48,9 @@ class LabelledRows:
 
     def taken(self, places: Array) -> LabelledRows:
         """Return the rows at some places, of which one may be there several times."""
-        clusters = None if self.clusters is None else self.clusters[places]
+        clusters = None
+        if self.clusters is not None:
+            clusters = self.clusters[places]
         return replace(
             self,
             X=self.X[places],
@@ -78,7 +80,8 @@ def labelled_rows(
     """
     who = type(estimator).__name__
     if isinstance(X, Mapping) and not hasattr(X, "shape"):
-        groups = list(X) if groups is None else groups
+        if groups is None:
+            groups = list(X)
         X = list(X.values())
     if is_list_of_samples(X, groups):
         rows, labels = _from_samples(estimator, X, groups)
@@ -116,11 +119,15 @@ def is_by_sample(X: Any, groups: Any) -> bool:
 def new_groups(estimator: Any, X: Any, groups: Any) -> LabelledRows:
     """Return the rows of new groups: in the order of a list or mapping, or of sorted labels."""
     if isinstance(X, Mapping) and not hasattr(X, "shape"):
-        groups = list(X) if groups is None else groups
+        if groups is None:
+            groups = list(X)
         X = list(X.values())
     if is_list_of_samples(X, groups):
         samples = checked_samples(estimator, X, reset=False)
-        names = np.arange(len(samples)) if groups is None else as_labels(groups)
+        if groups is None:
+            names = np.arange(len(samples))
+        else:
+            names = as_labels(groups)
         codes = np.repeat(np.arange(len(samples)), [len(each) for each in samples])
         rows = np.concatenate(samples)
         return LabelledRows(rows, names, codes, np.ones(len(rows)))
@@ -140,7 +147,9 @@ def checked_samples(estimator: Any, samples: Any, reset: bool) -> list[Array]:
     checked: list[Array] = []
     for place, sample in enumerate(samples):
         name = f"sample {place}"
-        rows = sample if hasattr(sample, "shape") else as_array(sample)
+        rows = sample
+        if not hasattr(sample, "shape"):
+            rows = as_array(sample)
         if not rows.shape or not rows.shape[0]:
             raise MuhatError(who, "every group must have at least one row", f"none in {name}")
         if len(rows.shape) == 1:
@@ -153,7 +162,10 @@ def checked_samples(estimator: Any, samples: Any, reset: bool) -> list[Array]:
 def _from_samples(estimator: Any, samples: Sequence[Any], groups: Any) -> tuple[Array, Array]:
     """Return the rows of a list of samples one below the other, and a label for each row."""
     who = type(estimator).__name__
-    labels = np.arange(len(samples)) if groups is None else as_labels(groups)
+    if groups is None:
+        labels = np.arange(len(samples))
+    else:
+        labels = as_labels(groups)
     if len(labels) != len(samples):
         needed = f"groups must have one label for each of {len(samples)} samples"
         raise MuhatError(who, needed, f"{len(labels)} labels")
@@ -176,7 +188,10 @@ def split_labels(who: str, X: Any, groups: Any) -> tuple[Any, Array]:
     names = [str(name) for name in getattr(X, "columns", ())]
     if groups not in names:
         needed = f"groups={groups!r} must name a column of a data frame"
-        got = f"columns {', '.join(names[:8])}" if names else f"a {type(X).__name__} without names"
+        if names:
+            got = f"columns {', '.join(names[:8])}"
+        else:
+            got = f"a {type(X).__name__} without names"
         raise MuhatError(who, needed, got)
     others = [place for place, name in enumerate(names) if name != groups]
     labels = np.asarray(X[groups])

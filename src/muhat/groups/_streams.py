@@ -60,7 +60,9 @@ class FirstPass:
         return cls((key,), moments, ReservoirSample.from_batch(batch, size))
 
     def __add__(self, other: FirstPass) -> FirstPass:
-        moments = self.moments if other.moments is None else other.moments
+        moments = self.moments
+        if other.moments is not None:
+            moments = other.moments
         if self.moments is not None and other.moments is not None:
             moments = self.moments + other.moments
         return FirstPass(self.keys + other.keys, moments, self.drawn + other.drawn)

@@ -79,7 +79,10 @@ class Kernel(BaseEstimator):
             raise MuhatError(f"{type(self).__name__}.product", needed, got)
         if Y is not None:
             Y = other
-        return self._product(X, V.reshape(len(V), -1), Y).reshape(len(X), *V.shape[1:])
+        columns = V
+        if V.ndim == 1:
+            columns = V[:, None]
+        return self._product(X, columns, Y).reshape(len(X), *V.shape[1:])
 
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
         """Return k(X, Y) V from blocks; with ``Y=None`` each is used for both halves."""

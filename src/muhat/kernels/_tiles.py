@@ -15,6 +15,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from muhat._arrays import Array, available_cores, share_between_cores, slices
+from muhat._tolerances import EXPONENT_TOL, EXPONENTIAL_TOL
 from muhat._validation import as_two_samples
 
 TILE_SIDE = 640
@@ -27,9 +28,6 @@ It is not a power of two: entries of a column would displace each other in the c
 
 N_ROWS_FOR_CENTRE = 1000
 """Rows whose median is the centre."""
-
-EXPONENT_TOL = 1e-13
-"""Rounding allowed in an exponent of order one; in float32 the same multiple of its unit."""
 
 SUMS_PER_CORE = 4
 """Partial sums of a symmetric product for each core, with some to spare for fast threads."""
@@ -235,9 +233,6 @@ COTH = (2.0, 1 / 6, -1 / 360, 1 / 15120, -1 / 604800, 1 / 23950080)
 DEGREE = 5
 """Of the odd polynomial that stands for w² coth(w/2)."""
 
-TOLERANCE = {"float64": 1e-14, "float32": 2e-7}
-"""The quotient's share of the relative error of exp(x)."""
-
 MAX_SQUARINGS = {"float64": 6, "float32": 3}
 """Maximum number of squarings, each of which doubles the rounding error."""
 
@@ -297,6 +292,6 @@ class Exponential:
 def exponentials(name: str) -> tuple[Exponential, ...]:
     """Return exponentials of ever wider ranges for float64 or float32; none for other types."""
     return tuple(
-        Exponential.from_squarings(s, TOLERANCE[name])
+        Exponential.from_squarings(s, EXPONENTIAL_TOL[name])
         for s in range(MAX_SQUARINGS.get(name, -1) + 1)
     )

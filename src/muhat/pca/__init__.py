@@ -2,5 +2,12 @@
 
 from muhat.pca._choice import ComponentChoice, ComponentPath
 from muhat.pca._estimator import KernelPCA
+from muhat.pca._result import ComponentsResult, describe_components
 
-__all__ = ["ComponentChoice", "ComponentPath", "KernelPCA"]
+__all__ = [
+    "ComponentChoice",
+    "ComponentPath",
+    "ComponentsResult",
+    "KernelPCA",
+    "describe_components",
+]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array
+from muhat._arrays import Array, quotient
 from muhat.filters import Filter, TruncatedSVD
 from muhat.filters._base import GRID_SIZE, Iteration
 from muhat.pca._left_out import LeftOutRows
@@ -18,6 +18,9 @@ MAX_COMPONENTS_TRIED = 100
 
 LEAST_COMPONENTS_SHOWN = 20
 """Numbers of components that a path has beyond the given one, at least, where there are so many."""
+
+ENOUGH_EXPLAINED = 0.95
+"""The share of the variance of all columns, in left-out rows, beyond which ``'loo'`` adds none."""
 
 LAMBDA_RANGE = (1e-6, 10.0)
 """The least and the largest λ that are tried, as shares of the largest eigenvalue."""
@@ -139,10 +142,15 @@ class ComponentChoice:
         D, the mean divergence of x̂: in how many of the d columns x̂ follows the noise of x.
     noise_variances : array of shape (candidates,)
         ‖x − x̂‖²/(d − D), an estimate of the variance of the noise in one column.
+    explained : array of shape (candidates,)
+        1 − Σ‖x − x̂‖²/Σ‖x − mean‖² over left-out rows: the share of the variance of all columns.
     best : int
         The number with the least score; 0 if the mean alone is best.
     n_components : int
-        The least number, from 1 on, whose score is within one standard error of the best.
+        The least number, from 1 on, whose score is within one standard error of the best, or that
+        explains 95 % of the variance of all columns in left-out rows if this is less.
+    is_limited : bool
+        Whether the 95 % decided: then what is left out is not only noise.
     """
 
     grid: Array
@@ -150,8 +158,10 @@ class ComponentChoice:
     standard_errors: Array
     degrees_of_freedom: Array
     noise_variances: Array
+    explained: Array
     best: int
     n_components: int
+    is_limited: bool
 
     @classmethod
     def from_rows(cls, rows: ProbedRows) -> ComponentChoice:
@@ -162,19 +172,26 @@ class ComponentChoice:
         fewest = 1
         if np.isfinite(found.means[best]):
             fewest = _fewest_components(-found.rows, rows.weights, best)
+        explained = 1 - quotient(found.squares, found.squares[:1])
+        enough = np.flatnonzero(explained >= ENOUGH_EXPLAINED)
+        is_limited = len(enough) > 0 and 1 <= enough[0] < fewest
+        if is_limited:
+            fewest = int(enough[0])
         return cls(
             grid=np.arange(most + 1),
             scores=found.means,
             standard_errors=_standard_errors(found.rows, rows.weights),
             degrees_of_freedom=found.freedom,
             noise_variances=found.variances,
+            explained=explained,
             best=best,
             n_components=fewest,
+            is_limited=bool(is_limited),
         )
 
     @property
     def noise_sd(self) -> float:
-        """The standard deviation of the noise in one column, with the number taken."""
+        """The standard deviation of what is left out, in one column: noise, unless limited."""
         return float(np.sqrt(self.noise_variances[min(self.n_components, len(self.grid) - 1)]))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, quotient, rounding, slices
+from muhat._tolerances import MAX_UNITS_LOST
 from muhat._validation import check_semidefinite, check_values
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError
@@ -18,9 +19,6 @@ from muhat.pca._center import Center
 
 ROWS_PER_BLOCK = 8192
 """New rows whose features are held at once."""
-
-MAX_UNITS_LOST = 8
-"""Rounding units of the largest k(x, x) that centring may leave in an eigenvalue."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -200,7 +200,9 @@ class Stream:
         else:
             start = self.drawn.count
         X = X.astype(accumulated.features.dtype, copy=False)
-        own = None if np.ptp(weights) == 0 and weights[0] == 1 else weights
+        own: Array | None = weights
+        if np.ptp(weights) == 0 and weights[0] == 1:
+            own = None
         batch = SampleBatch(np.column_stack([X, weights]), start)
         drawn = ReservoirSample.from_batch(batch, size=MAX_ROWS_KEPT)
         if self.drawn is not None:

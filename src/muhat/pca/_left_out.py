@@ -16,11 +16,12 @@ from functools import partial
 import numpy as np
 
 from muhat._arrays import Array, share_between_cores, slices
+from muhat._tolerances import MAX_FIT_ERROR
 from muhat.filters import Filter
 from muhat.gram._problem import eigenpairs_without
 from muhat.pca._secular import leading_pairs
 from muhat.selection._leave_one_out import MAX_ROWS_REFIT
-from muhat.selection._poles import MAX_FIT_ERROR, Interval, Poles, first_accurate, poles_to_try
+from muhat.selection._poles import Interval, Poles, first_accurate, poles_to_try
 
 ROWS_PER_BLOCK = 256
 """Rows that a core works on together."""
@@ -75,12 +76,16 @@ class LeftOutRows:
     @property
     def removed(self) -> Array:
         """ρ."""
-        return self.masses / self.rest if self.is_centred else self.masses
+        if self.is_centred:
+            return self.masses / self.rest
+        return self.masses
 
     @property
     def stretch(self) -> Array:
         """The row's squared distance from the centre without it, in units of ‖d‖²."""
-        return self.rest**-2 if self.is_centred else np.ones(len(self))
+        if self.is_centred:
+            return self.rest**-2
+        return np.ones(len(self))
 
     @property
     def outside(self) -> Array:
@@ -116,10 +121,15 @@ class LeftOutRows:
 
         def score(some: slice) -> LeftOutScores:
             rows = self[some]
-            measures = _by_refits(rows) if poles is None else _by_poles(rows, poles)
+            if poles is None:
+                measures = _by_refits(rows)
+            else:
+                measures = _by_poles(rows, poles)
             return measures.scores(rows, filter, grid)
 
-        size = ROWS_PER_BLOCK if poles is not None else 1
+        size = 1
+        if poles is not None:
+            size = ROWS_PER_BLOCK
         blocks = share_between_cores(score, slices(0, len(self), size))
         errors = np.concatenate([each.errors for each in blocks])
         return LeftOutScores(errors, np.concatenate([each.gains for each in blocks]))
@@ -128,7 +138,9 @@ class LeftOutRows:
     def most_rows(filter: Filter, most: int) -> int:
         """Return how many rows may be left out: few where each takes a decomposition."""
         is_cheap = filter.analytic or filter.name == "tsvd"
-        return most if is_cheap else min(most, MAX_ROWS_REFIT)
+        if is_cheap:
+            return most
+        return min(most, MAX_ROWS_REFIT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +162,10 @@ class _Measures:
         for c in np.unique(rows.rest):
             some = rows.rest == c
             stretch = rows.stretch[some][0]
-            gamma = self.points / c if self.points.ndim == 1 else self.points[some] / c
+            if self.points.ndim == 1:
+                gamma = self.points / c
+            else:
+                gamma = self.points[some] / c
             s = filter.path(gamma, grid)
             left = _summed((1 - s) ** 2, self.own[some])
             own = _summed(gamma * s, self.own[some])

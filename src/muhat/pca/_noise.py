@@ -47,6 +47,8 @@ class NoiseScores:
     """The same of each row: shape (rows, candidates)."""
     freedom: Array
     """D, the degrees of freedom of a row: shape (candidates,)."""
+    squares: Array
+    """‖x − x̂‖²/d, the mean over rows: shape (candidates,)."""
     variances: Array
     """‖x − x̂‖²/(d − D), the variance of the noise in one column: shape (candidates,)."""
 
@@ -61,7 +63,8 @@ class NoiseScores:
         rows = squares / max(columns, 1)
         means = weights @ rows / left**2
         means = np.where(np.isnan(means), np.inf, means)
-        return cls(means, rows / left**2, freedom, weights @ rows / left)
+        squares = weights @ rows
+        return cls(means, rows / left**2, freedom, squares, squares / left)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +110,9 @@ class ProbedRows:
         varies = np.ptp(X, axis=0) > 0
         rng = np.random.default_rng(0)
         directions = rng.choice([-1.0, 1.0], size=X.shape) * varies
-        deviation = float(np.sqrt(X[:, varies].var(axis=0).mean())) if varies.any() else 1.0
+        deviation = 1.0
+        if varies.any():
+            deviation = float(np.sqrt(X[:, varies].var(axis=0).mean()))
         step = PROBE_STEP * deviation
         ahead = leading.project(X + step * directions).scores
         behind = leading.project(X - step * directions).scores
@@ -224,4 +229,6 @@ def _fold_labels(X: Array) -> Array:
 
 
 def _typical_size(values: Array) -> float:
-    return float(np.sqrt((values**2).mean())) if values.size else 0.0
+    if values.size:
+        return float(np.sqrt((values**2).mean()))
+    return 0.0

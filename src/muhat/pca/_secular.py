@@ -12,18 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array, share_between_cores, slices
+from muhat._tolerances import MIN_WEIGHT_SHARE, ROOT_TOL
 
 ROWS_PER_BLOCK = 128
 """Vectors that a core works on together: blocks of their size stay in its cache."""
 
 MAX_STEPS = 60
 """Most steps of a root: those of pure bisection; interpolation takes about five."""
-
-STEP_TOL = 1e-7
-"""Relative step after which a root has converged: the error left is about the step's square."""
-
-MIN_SHARE = 1e-30
-"""Share of ‖w‖² that w_k² is raised to, so that every interval has a root inside."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +57,9 @@ def leading_pairs(gamma: Array, squares: Array, rho: Array, count: int) -> Leadi
 def _leading(gamma: Array, squares: Array, rho: Array, count: int) -> tuple[Array, Array]:
     """Return θ and (wᵀv)² of some rows."""
     norms = squares.sum(axis=1)
-    raised = np.maximum(squares, MIN_SHARE * np.maximum(norms, np.finfo(float).tiny)[:, None])
+    raised = np.maximum(
+        squares, MIN_WEIGHT_SHARE * np.maximum(norms, np.finfo(float).tiny)[:, None]
+    )
     values = np.empty((len(squares), count))
     found = np.zeros((len(squares), count))
     for j in range(min(count, len(gamma) - 1)):
@@ -100,7 +97,7 @@ def _root(gamma: Array, squares: Array, rho: Array, j: int) -> tuple[Array, Arra
         inside = (proposed >= low) & (proposed <= high)
         step = np.where(inside, proposed, (low + high) / 2) - x
         x = np.where(done, x, x + step)
-        done |= np.abs(step) <= STEP_TOL * np.abs(x)
+        done |= np.abs(step) <= ROOT_TOL * np.abs(x)
         if done.all():
             break
     derivative = (squares / (gaps - x[:, None]) ** 2).sum(axis=1)

@@ -15,7 +15,7 @@ from muhat.plots._groups import (
 )
 from muhat.plots._mean import MeanDisplay
 from muhat.plots._pair import PairDisplay
-from muhat.plots._pca import ComponentsDisplay
+from muhat.plots._pca import ComponentMapDisplay, ComponentsDisplay, figure_of_components
 from muhat.plots._prediction import figure_of_prediction
 from muhat.plots._stack import StackDisplay
 from muhat.plots._style import COLOURS, save
@@ -30,6 +30,7 @@ from muhat.plots._testing import (
 
 __all__ = [
     "COLOURS",
+    "ComponentMapDisplay",
     "ComponentsDisplay",
     "Display",
     "DriftDisplay",
@@ -52,6 +53,7 @@ __all__ = [
     "WitnessDisplay",
     "comparison_figure",
     "draw",
+    "figure_of_components",
     "figure_of_drift",
     "figure_of_groups",
     "figure_of_prediction",

@@ -296,9 +296,8 @@ def figure_of_groups(result: GroupResult, level: float = LEVEL) -> Any:
 
     columns = group_column_plots(result, level)[:MAX_COLUMNS_DRAWN]
     figure = Figure(figsize=(15, 9.5 if columns else 5), layout="constrained")
-    rows = figure.subfigures(1 + bool(columns), 1)
-    above = rows[0] if columns else rows
-    bars, places, distances = above.subplots(1, 3)
+    rows = figure.subfigures(1 + bool(columns), 1, squeeze=False)[:, 0]
+    bars, places, distances = rows[0].subplots(1, 3)
     GroupBarsDisplay.from_result(result, level).plot(bars)
     GroupMapDisplay.from_result(result, level).plot(places)
     GroupDistanceDisplay.from_result(result).plot(distances)

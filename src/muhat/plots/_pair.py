@@ -50,7 +50,9 @@ class PairDisplay(Pair, Display):
         shares = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
         self.ax_.imshow(shares.T, aspect="auto", cmap="Blues", vmin=0, vmax=1, origin="lower")
         for (row, column), share in np.ndenumerate(shares):
-            colour = "white" if share > DARK else "black"
+            colour = "black"
+            if share > DARK:
+                colour = "white"
             text = f"{table[row, column]:,}\n{100 * share:.0f} %"
             self.ax_.text(row, column, text, ha="center", va="center", color=colour, fontsize=8)
         self.ax_.set_xticks(range(len(x_levels)), x_levels)

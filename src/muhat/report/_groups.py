@@ -29,7 +29,9 @@ MAX_PAIRS = 50
 def groups_report(result: GroupResult, context: Context) -> Report:
     """Return the page of a test of groups."""
     is_found = result.p_value <= context.level
-    what = f"groups by {result.title}" if result.title else "groups"
+    what = "groups"
+    if result.title:
+        what = f"groups by {result.title}"
     return Report(
         kind="Test of groups",
         question=f"Do {len(result.groups):,} {what} differ, and which?",
@@ -142,7 +144,9 @@ def _pairs_sections(result: GroupResult) -> list[Section]:
 
 def _distance_cell(distance: float) -> Cell:
     """Return a distance; a pair that no stratum has both groups of has none."""
-    return Cell("–") if isnan(distance) else Cell(number(distance), distance)
+    if isnan(distance):
+        return Cell("–")
+    return Cell(number(distance), distance)
 
 
 def _columns_section(result: GroupResult, level: float) -> Section:

@@ -13,6 +13,7 @@ from muhat._files import atomic_write, check_writable
 from muhat.comparison import Comparison
 from muhat.conditional import ConditionalMean, PredictionResult
 from muhat.errors import MuhatTypeError
+from muhat.pca import ComponentsResult
 from muhat.report._comparison import comparison_report
 from muhat.report._conditional import conditional_report, pipeline_report
 from muhat.report._data import LEVEL, Context
@@ -20,6 +21,7 @@ from muhat.report._document import Report
 from muhat.report._drift import drift_report
 from muhat.report._groups import groups_report
 from muhat.report._page import render
+from muhat.report._pca import components_report
 from muhat.report._prediction import prediction_report
 from muhat.report._testing import independence_report, two_samples_report
 from muhat.testing import DriftDetector, GroupResult, IndependenceResult, TwoSampleResult
@@ -32,7 +34,7 @@ def report_of(result: Any, context: Context) -> Report:
     Parameters
     ----------
     result : Comparison, TwoSampleResult, IndependenceResult, GroupResult, DriftDetector, \
-ConditionalMean, PredictionResult or Pipeline
+ConditionalMean, PredictionResult, ComponentsResult or Pipeline
         The result; a pipeline is one that ends in a conditional mean.
     context : Context
         What the page says beside it.
@@ -77,6 +79,7 @@ report_of.register(TwoSampleResult)(two_samples_report)
 report_of.register(IndependenceResult)(independence_report)
 report_of.register(DriftDetector)(drift_report)
 report_of.register(GroupResult)(groups_report)
+report_of.register(ComponentsResult)(components_report)
 report_of.register(ConditionalMean)(conditional_report)
 report_of.register(PredictionResult)(prediction_report)
 report_of.register(Pipeline, pipeline_report)

@@ -11,19 +11,11 @@ import numpy as np
 
 from muhat._arrays import Array, rounding
 from muhat._bases import BaseEstimator
+from muhat._tolerances import GAIN_ROUNDING, GAIN_TOLERANCE, MIN_REMAINING_MASS
 from muhat._validation import positive
 from muhat.errors import MuhatError
 from muhat.filters import Shrinker
 from muhat.gram import Access, Problem, SpectralProblem
-
-GAIN_TOLERANCE = 1e-9
-"""Gains closer than this share of the largest are one gain."""
-
-GAIN_ROUNDING = 16 * float(np.finfo(np.float64).eps)
-"""Gains closer than this share of what one point adds to tr A are one gain too.
-
-Both are rounding errors of none.
-"""
 
 MAX_REFINEMENTS = 6
 """How often a filter's own grid is refined around the best parameter, at most."""
@@ -39,13 +31,6 @@ NEGLIGIBLE_STRENGTH = 1e-2
 
 MAX_HARMED_DIMENSION = 2
 """Dimension up to which no shrinkage beats the plain average everywhere (Stein 1956)."""
-
-MIN_REMAINING_MASS = 1e-3
-"""The mass that must be left when points are left out.
-
-With less, what they hide has lost its digits.
-"""
-
 
 DefaultGrid = Callable[[Any, Any], Array]
 """A function of a filter and a problem that returns the parameters to choose from."""
@@ -104,11 +89,15 @@ class Choice:
     """Whether the choice is the most iterations that were tried, and more were too dear to try."""
 
     def __repr__(self) -> str:
-        parameter = "" if self.parameter is None else f"parameter={self.parameter!r}, "
+        parameter = ""
+        if self.parameter is not None:
+            parameter = f"parameter={self.parameter!r}, "
         found = f"gain={self.gain!r}, strength={self.strength!r}"
         if np.isnan(self.strengths).all():
             found = f"score={self.score:.6g}"
-        edge = ", at_edge=True" if np.any(self.at_edge) else ""
+        edge = ""
+        if np.any(self.at_edge):
+            edge = ", at_edge=True"
         return f"Choice({self.filter!r}, {parameter}{found}{edge})"
 
     @property
@@ -448,7 +437,9 @@ def check_shrinkage(candidates: Candidates, gamma: Array, s: Array, at_zero: Arr
             "s must be a finite real number for each γ in [0, "
             f"{float(gamma.max(initial=0.0)):.3g}], zero included"
         )
-        kind = "complex" if np.iscomplexobj(s) else "real, some of them NaN or infinite"
+        kind = "real, some of them NaN or infinite"
+        if np.iscomplexobj(s):
+            kind = "complex"
         raise MuhatError(
             type(candidates.filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"
         )

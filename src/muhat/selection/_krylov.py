@@ -19,15 +19,13 @@ from typing import cast
 import numpy as np
 
 from muhat._arrays import Array, quotient, rounding, without_rounding
+from muhat._tolerances import CONVERGED
 from muhat._validation import check_semidefinite
 from muhat.errors import MuhatError
 from muhat.filters import Filter, Shrinker, TruncatedSVD
 from muhat.gram import BlockProblem
 from muhat.gram._in_memory import InMemoryProblem
 from muhat.selection._base import Candidates, Choice, Scores, check_shrinkage
-
-CONVERGED = 1e-11
-"""The relative change at which a solution has converged; in float32, 64 rounding units."""
 
 MAX_BASIS_BYTES = 600_000_000
 """Bytes that all bases together may take."""
@@ -311,7 +309,10 @@ class Krylov(Scores):
         alpha = np.einsum("fi,fi->f", self.vectors, values)
         for _ in range(2):  # once leaves rounding errors of what it takes away
             for number, chunk in enumerate(self.chunks):
-                basis = chunk if number < len(self.chunks) - 1 else chunk[:, : place + 1]
+                if number < len(self.chunks) - 1:
+                    basis = chunk
+                else:
+                    basis = chunk[:, : place + 1]
                 values -= ((basis @ values[..., None]).swapaxes(-1, -2) @ basis)[:, 0]
         norms = np.linalg.norm(values, axis=-1).tolist()
         nothing = self.unit * float(np.sum(self.problem.trace))
@@ -419,9 +420,9 @@ class Krylov(Scores):
         """
         ritz, mass = self._ritz(column), 1 - column.rest
         values = self._values(ritz, candidates)
-        factor = (
-            float(self.bias_factor) if np.isfinite(self.bias_factor) else 1.0
-        )  # how often ‖h‖² is counted
+        factor = 1.0
+        if np.isfinite(self.bias_factor):
+            factor = float(self.bias_factor)
         crossed = values.moved @ (np.array(column.towards or [0.0]) @ ritz.W)  # Σ_F p_i h(x_i)
         if self.problem.target is None:
             own = ritz.theta * ritz.first**2

@@ -17,11 +17,11 @@ import numpy as np
 from scipy.special import ndtr, stdtrit
 
 from muhat._arrays import Array, share_between_cores, slices, without_rounding
+from muhat._tolerances import GAIN_ROUNDING
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, Components, EigenbasisRows, SpectralProblem
 from muhat.gram._problem import HeldOut, eigenpairs_without
 from muhat.selection._base import (
-    GAIN_ROUNDING,
     Candidates,
     Choice,
     Scored,

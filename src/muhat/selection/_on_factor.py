@@ -6,8 +6,8 @@ rounding for every λ (Lanczos). The diagonals come from a factor Z Zᵀ, and fo
 each row i from one eigenvalue δ_i: what is left of A_ii, spread over the part of the row that the
 eigenvectors of Z Zᵀ do not span. What that is wrong by on average over the rows is estimated at the
 chosen λ from a few random vectors (Hutchinson's trace estimate of the difference, which is small)
-and corrected. What is left is the spread around that average: about a tenth of the gain's standard
-error at most in what was tried (docs/scale.md), while the chosen λ loses a thirtieth of it or less.
+and corrected. What is left is the spread around that average: the gain is off by up to a quarter of
+its standard error, while the chosen λ loses a fiftieth of it or less (measured in docs/scale.md).
 """
 
 from __future__ import annotations
@@ -370,7 +370,9 @@ class ScoresOnFactor(Scores):
 
     def gains(self, place: int, grid: Array) -> Array:
         filter = self.filters[place]
-        factor = float(self.bias_factor) if np.isfinite(self.bias_factor) else 1.0
+        factor = 1.0
+        if np.isfinite(self.bias_factor):
+            factor = float(self.bias_factor)
         if filter.constant:
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
             return 0.0 - (2 * sums.linear * r + factor * sums.quadratic * r**2)
@@ -422,7 +424,9 @@ class ScoresOnFactor(Scores):
         gap = abs(float(other.gains(place, one)[0] - self.gains(place, one)[0]))
         if not gap:
             return 0.0
-        return gap / unit if unit else np.inf
+        if unit:
+            return gap / unit
+        return np.inf
 
     def strengths(self, place: int, grid: Array) -> Array:
         filter, lanczos = self.filters[place], self.problem.lanczos

@@ -19,14 +19,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, rounding, share_between_cores, slices
+from muhat._tolerances import MAX_CANCELLATION, MAX_FIT_ERROR
 from muhat.filters import Filter
 from muhat.gram import EigenbasisRows, SpectralProblem
-
-MAX_FIT_ERROR = 1e-11
-"""Largest error of a filter as a sum of resolvents, relative to 1."""
-
-MAX_CANCELLATION = 4e5
-"""Largest size of the sum's terms, relative to what they cancel to: rounding stays below 1e-10."""
 
 ELLIPSE_DIGITS = {"smooth": 16.0, "polynomial": 14.0}
 """The truncation error is about exp(−2 · ELLIPSE_DIGITS); rounding takes digits of polynomials."""

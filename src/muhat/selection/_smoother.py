@@ -25,7 +25,8 @@ from itertools import chain
 import numpy as np
 from numpy.polynomial.chebyshev import chebpts1, chebvander
 
-from muhat._arrays import TINY_SHARE, Array, quotient, rounding, share_between_cores, slices
+from muhat._arrays import Array, quotient, rounding, share_between_cores, slices
+from muhat._tolerances import MAX_SMOOTHER_FIT_ERROR, TINY_SHARE
 from muhat.errors import MuhatError
 from muhat.filters import Filter
 from muhat.gram._problem import eigenpairs_without
@@ -33,9 +34,6 @@ from muhat.selection._base import Candidates
 from muhat.selection._leave_one_out import MAX_ROWS_REFIT, MIN_CHUNKS, is_heavy, refit_chunks
 from muhat.selection._poles import Interval, Nodes, Poles, first_accurate, poles_to_try
 from muhat.selection._regression import Regression
-
-MAX_FIT_ERROR = 5e-12
-"""Largest error of κ√γ ĝ(γ) as a sum of resolvents, relative to its maximum or 1."""
 
 N_SCALES = 16
 """Values of c = 1 − p_i at which a filter is evaluated if masses differ.
@@ -74,7 +72,7 @@ class LeaveOneOutSmoother:
             return None
         tried = chain(known, poles_to_try(filter, grid, self.interval, power=0.5))
         error = partial(self._error, filter=filter, grid=grid)
-        return first_accurate(tried, error, MAX_FIT_ERROR)
+        return first_accurate(tried, error, MAX_SMOOTHER_FIT_ERROR)
 
     def _error(self, poles: Poles, filter: Filter, grid: Array) -> float:
         """Return the largest error of κ√γ ĝ(γ), next to its largest value or 1, over a grid.

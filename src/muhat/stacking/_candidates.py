@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 
 from muhat._arrays import Array, slices
 from muhat._bases import BaseEstimator
+from muhat._tolerances import EMPTY_CLUSTER_SHARE
 from muhat._validation import whole_number
 from muhat.errors import MuhatError
 from muhat.filters import NuMethod
@@ -29,9 +30,6 @@ from muhat.stacking._sample import (
 
 MAX_ROWS_PRODUCTS = 5000
 """Rows up to which a candidate may take products with the Gram matrix, or all distances."""
-
-EMPTY_CLUSTER_SHARE = 1e-12
-"""Share of its mass up to which a cluster without a fold counts as empty."""
 
 PRIOR_SIZE = 5.0
 """Points that each cluster borrows from the covariance within all clusters."""

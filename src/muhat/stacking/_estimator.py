@@ -16,6 +16,7 @@ from muhat._caches import UnsavedCaches
 from muhat._parts import HasKernel, as_kernel
 from muhat._random_states import checked_seed
 from muhat._summary import EstimatorHtmlReprMixin, Summary
+from muhat._tolerances import MIN_REMAINING_MASS
 from muhat._validation import (
     check_scale,
     check_semidefinite,
@@ -30,7 +31,6 @@ from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Precomputed
 from muhat.kernels._base import terms
-from muhat.selection._base import MIN_REMAINING_MASS
 from muhat.stacking._candidates import Candidate, GaussianFit, NuSteps, PlainMean, WardMixtures
 from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._recombined import ClusterJitter, IndependentBlocks

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._tolerances import EMPTY_CLUSTER_SHARE
 from muhat._validation import positive, whole_number
-from muhat.stacking._candidates import EMPTY_CLUSTER_SHARE, Candidate, whole_numbers
+from muhat.stacking._candidates import Candidate, whole_numbers
 from muhat.stacking._measures import Measure, Recombination, product_of_parts
 from muhat.stacking._sample import MAX_ROWS_TREE, Folds, RandomFourierMoments, StackSample, cut
 

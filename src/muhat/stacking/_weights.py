@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from muhat._arrays import Array
+from muhat._tolerances import INNER_PRODUCT_TOL
 from muhat.stacking._candidates import Candidate
 from muhat.stacking._sample import Folds, RandomFourierMoments, StackSample
 from muhat.stacking._span import Span
@@ -19,9 +20,6 @@ RIDGE = 0.2
 
 SUM_BONUS = 0.05
 """Added to every a_m, in units of KME's risk, if Σ w is free: noise in a makes it too small."""
-
-ROUNDING_SHARE = 1e-12
-"""Share of the largest inner product below which a value is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +132,7 @@ class LeftOutMoments:
         """
         h = w - np.eye(len(w))[0]
         gained, squared = float(self.cross @ h - self.inner[0] @ h), float(h @ self.inner @ h)
-        if squared <= ROUNDING_SHARE * float(np.abs(self.inner).max()):
+        if squared <= INNER_PRODUCT_TOL * float(np.abs(self.inner).max()):
             return 1.0  # no step at all
         return min(max(gained / (bias_factor * squared), 0.0), 1.0)
 
@@ -151,7 +149,7 @@ class LeftOutMoments:
             1, and −0.1 R̂ Σ w is added.
         """
         count = len(self.cross)
-        least = ROUNDING_SHARE * float(np.abs(self.inner).max())
+        least = INNER_PRODUCT_TOL * float(np.abs(self.inner).max())
         pull = max(RIDGE * self.risk, least)
         gamma, V = np.linalg.eigh(self.inner + pull * np.eye(count))
         scale = np.sqrt(np.maximum(gamma, least))[:, None]

@@ -109,7 +109,9 @@ def as_rows(who: str, name: str, X: Any) -> tuple[Any, tuple[str, ...] | None]:
     title = getattr(X, "name", None)
     if not isinstance(X, np.ndarray):  # a masked array raises later
         X = np.asarray(X)
-    names = None if title is None else (str(title),)
+    names = None
+    if title is not None:
+        names = (str(title),)
     return X[:, None], names
 
 
@@ -211,7 +213,8 @@ def _rows_of_matrix(who: str, samples: Sequence[Any]) -> MatrixSamples:
 def _row_numbers(who: str, X: Any, size: int) -> Array:
     """Return row numbers below a size, in one column; raise MuhatError for anything else."""
     rows = as_array(X)
-    rows = rows[:, None] if rows.ndim == 1 else rows
+    if rows.ndim == 1:
+        rows = rows[:, None]
     is_column = rows.ndim == 2 and rows.shape[1] == 1 and rows.dtype.kind in "iu" and rows.size
     if not is_column or rows.min() < 0 or rows.max() >= size:
         needed = f"a precomputed kernel needs row numbers, whole and below {size}"

@@ -84,13 +84,17 @@ def copies_note(n_copies: int, n_shared: int, n: int, names: tuple[str, str]) ->
     if n >= MIN_ROWS_PER_VALUE * (n - n_copies):
         return ""
     if n_copies > MIN_SHARE_NAMED * n:
-        are = "row is an exact copy" if n_copies == 1 else "rows are exact copies"
+        are = "rows are exact copies"
+        if n_copies == 1:
+            are = "row is an exact copy"
         notes.append(
             f"{n_copies:,} of the {n:,} {are} of another row of the same sample: "
             "unless these are separate observations, p is too small."
         )
     if n_shared > MIN_SHARE_NAMED * n:
-        are = "row of {} is" if n_shared == 1 else "rows of {} are"
+        are = "rows of {} are"
+        if n_shared == 1:
+            are = "row of {} is"
         notes.append(
             f"{n_shared:,} {are.format(names[1])} also in {names[0]}, which hides differences."
         )

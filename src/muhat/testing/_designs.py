@@ -54,7 +54,9 @@ def encode(what: str, values: Any, n: int | None = None) -> Codes:
     _check_categories(what, values)
     if hasattr(values, "to_list"):
         values = values.to_list()
-    labels = values if isinstance(values, np.ndarray) else _as_objects(values)
+    labels = values
+    if not isinstance(values, np.ndarray):
+        labels = _as_objects(values)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -261,7 +263,9 @@ class GroupDesign:
         if strata is None and pairs is None:
             needed = "at least two clusters that can be exchanged are needed"
             raise MuhatError(WHO, needed, f"{len(self.labels)} units")
-        what = "strata" if pairs is None else "pairs"
+        what = "pairs"
+        if pairs is None:
+            what = "strata"
         needed = f"some of {what} must have rows of two groups, or nothing can be permuted"
         got = f"one group in each of {len(self.counts):,}"
         raise MuhatError(WHO, needed, got, f"leave out {what}=, or give coarser ones")
@@ -301,7 +305,9 @@ def _check_clusters(clusters: Codes, groups: Codes, stratum: Array) -> None:
         if mixed.size:
             needed = f"all rows of a cluster must be in one {what}"
             got = f"two in cluster {clusters.names[mixed[0]]!r}"
-            advice = "give units whose labels differ inside as pairs=" if what == "group" else ""
+            advice = ""
+            if what == "group":
+                advice = "give units whose labels differ inside as pairs="
             raise MuhatError(WHO, needed, got, advice)
 
 

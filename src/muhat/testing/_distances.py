@@ -37,8 +37,12 @@ class Distance(Kernel):
     def resolve(self, X: Array) -> _ResolvedDistance:
         """Return the kernel with its origin, unit and ranks learnt from X."""
         X = as_points(X).astype(np.float64, copy=False)
-        reference = np.sort(X, axis=0) if self.ranks else None
-        points = X if reference is None else ranks_among(reference, X)
+        reference = None
+        if self.ranks:
+            reference = np.sort(X, axis=0)
+        points = X
+        if reference is not None:
+            points = ranks_among(reference, X)
         largest = (
             float(np.abs(points).max()) or 1.0
         )  # so that no sum is beyond the range of numbers
@@ -81,7 +85,9 @@ class _ResolvedDistance(Distance):
     def _moved(self, X: Array) -> Array:
         """Return points, or their ranks, seen from the origin."""
         X = X.astype(np.float64, copy=False)
-        points = X if self.reference is None else ranks_among(self.reference, X)
+        points = X
+        if self.reference is not None:
+            points = ranks_among(self.reference, X)
         return (points - self.origin) / self.unit
 
 

@@ -26,7 +26,7 @@ from muhat._summary import (
     HtmlReprMixin,
     Summary,
 )
-from muhat._text import count
+from muhat._text import agree, count
 from muhat._validation import checked_sample, positive, whole_number
 from muhat._wording import p_text, rows_text, shift_text
 from muhat.data import DataSet
@@ -173,7 +173,9 @@ class DriftResult(HtmlReprMixin):
 
     def verdict(self) -> str:
         """Return whether the batch has drifted, and what changed most."""
-        p = p_text(self.p_value, self.is_at_floor) + ("" if self.is_exact else ", approximately")
+        p = p_text(self.p_value, self.is_at_floor)
+        if not self.is_exact:
+            p += ", approximately"
         rows = rows_text(self.n)
         found = f"({rows}, {p}; {self._needed_text})"
         if self.too_few_distinct:
@@ -208,7 +210,9 @@ class DriftResult(HtmlReprMixin):
         rows = []
         for each in self.features:
             rows.append((each.name, shift_text(each.shift), f"p = {each.p_value:.2g}"))
-        tone = BAD if self.is_alarm else NEUTRAL
+        tone = NEUTRAL
+        if self.is_alarm:
+            tone = BAD
         return Summary(self.verdict(), shift_header("the reference", self.name), rows, tone)
 
     def __repr__(self) -> str:
@@ -363,7 +367,10 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             advice = f"fit it anew, with a horizon longer than {self.horizon} batches"
             raise MuhatError("DriftDetector", needed, f"{level:.2g} for batch {number}", advice)
         drawn = self._draw_rows(X)
-        name = f"batch {number}" if name is None else str(name)
+        if name is None:
+            name = f"batch {number}"
+        else:
+            name = str(name)
         n_permutations = ceil(PERMUTATIONS_PER_LEVEL / level) - 1
         test = self._tested(drawn.rows, number, n_permutations, name)
         spent = self.alpha * spent_share(number, self.horizon)
@@ -414,7 +421,9 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         if not self.n_alarms_:
             found = f"No drift detected in any of {many}."
             return " ".join(filter(None, [found, self._closest_text(), self._too_few_text()]))
-        about = "" if self.block_length in (None, 1) else "about "
+        about = "about "
+        if self.block_length in (None, 1):
+            about = ""
         most = f"{about}{100 * self.alpha:g} %"
         bound = (
             f"(While nothing has drifted, the chance of even one alarm is at most {most}, over "
@@ -429,9 +438,13 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     def _summary(self) -> Summary:
         rows = []
         for each in self.history_[-MAX_SUMMARY_ROWS:]:
-            finding = "drift" if each.is_alarm else ""
+            finding = ""
+            if each.is_alarm:
+                finding = "drift"
             rows.append((each.name, f"{each.p_value:.3g}", f"{each.level:.3g}", finding))
-        tone = BAD if self.n_alarms_ else NEUTRAL
+        tone = NEUTRAL
+        if self.n_alarms_:
+            tone = BAD
         return Summary(self.verdict(), ("batch", "p", "level", ""), rows, tone)
 
     def _closest_text(self) -> str:
@@ -453,15 +466,17 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             return ""
         more = len(names) - N_BATCHES_NAMED
         listed = ", ".join(names[-N_BATCHES_NAMED:]) + f" and {more:,} before" * (more > 0)
-        return f"{listed} {'has' if len(names) == 1 else 'have'} too few rows to raise an alarm."
+        has = agree(len(names), "has", "have")
+        return f"{listed} {has} too few rows to raise an alarm."
 
     def _tested(
         self, batch: Array, number: int, permutations: int, name: str = "batch"
     ) -> TwoSampleResult:
         """Return the test of a batch against the reference, with ``permutations`` at least."""
         if self.test is None:
-            is_small = len(batch) + len(self.reference_) <= MAX_ROWS_DENSE
-            gram = "dense" if is_small else Nystrom(N_LANDMARKS)
+            gram: Any = "dense"
+            if len(batch) + len(self.reference_) > MAX_ROWS_DENSE:
+                gram = Nystrom(N_LANDMARKS)
             test = TwoSampleTest(gram=gram, bins=N_BINS, early_stopping=N_EXCEEDING)
         else:
             test = clone(self.test)
@@ -499,7 +514,9 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             self._check_columns(sample.n_columns, found[1], reset)
             rows = sample.drawn.rows
             drawn = _DrawnRows(rows, sample.n, _digest(rows, sample.n))
-        least = 2 * length if reset or length > 1 else 1
+        least = 1
+        if reset or length > 1:
+            least = 2 * length
         if drawn.n < least:
             needed = f"a {name} of at least {least} rows is needed"
             raise MuhatError("DriftDetector", needed, sample_size(drawn.n))
@@ -515,7 +532,9 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             self._check_names(columns)
         # Names that scikit-learn does not see are compared here, not by its validation.
         has_own_names = columns is not None and not hasattr(X, "columns")
-        checker = clone(self) if has_own_names else self
+        checker = self
+        if has_own_names:
+            checker = clone(self)
         rows = checked_sample(checker, X, reset=reset or has_own_names, name=name)
         self._check_columns(rows.shape[1], columns, reset)
         return rows.astype(np.float64, copy=False)
@@ -616,4 +635,6 @@ def spent_share(number: int, horizon: int) -> float:
 def _listed(names: Sequence[Any]) -> str:
     """Return the first names in quotes."""
     listed = ", ".join(repr(each) for each in list(names)[:N_FEATURES_NAMED])
-    return listed + ", …" if len(names) > N_FEATURES_NAMED else listed
+    if len(names) > N_FEATURES_NAMED:
+        return listed + ", …"
+    return listed

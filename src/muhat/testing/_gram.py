@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from muhat._arrays import Array, quotient, rounding, rounding_floor, slices
+from muhat._tolerances import ROUNDING_UNITS
 from muhat._validation import check_semidefinite, check_values
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation, FeatureMap
@@ -27,9 +28,6 @@ ROWS_PER_BLOCK = 8192
 
 RELABELINGS_PER_BLOCK = 256
 """Relabelings of which all labels are held as numbers at a time."""
-
-ROUNDING_UNITS = 10
-"""Rounding units of k(x, x) by which an eigenvalue of zero may be off."""
 
 
 class PooledGram(ABC):
@@ -103,7 +101,9 @@ class PooledMatrix(PooledGram):
 
     def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
         """Return MMD as it is; nothing where all units are equal to the kernel."""
-        return list(statistics) if self.S.any() else []
+        if self.S.any():
+            return list(statistics)
+        return []
 
     def statistics(self, statistics: Sequence[Statistic], labels: Array) -> tuple[Array, Array]:
         """Return MMD² by products of S with all columns of labels."""
@@ -171,7 +171,9 @@ class PooledSpectrum(PooledGram):
             check_semidefinite(gamma)
         kept = is_kept(gamma, len(Z), largest)
         gamma, U = gamma[kept], U[:, kept]
-        bound = kernel.bound if np.isfinite(kernel.bound) else largest
+        bound = largest
+        if np.isfinite(kernel.bound):
+            bound = kernel.bound
         return cls(
             gamma, U, bound, lambda a: Embedding(kernel, Z, U @ (a / np.sqrt(len(Z) * gamma)))
         )
@@ -186,7 +188,9 @@ class PooledSpectrum(PooledGram):
         """
         phi = features(Z)
         bound = features.kernel.bound
-        kappa2 = bound if np.isfinite(bound) else float(np.einsum("ij,ij->i", phi, phi).max())
+        kappa2 = bound
+        if not np.isfinite(bound):
+            kappa2 = float(np.einsum("ij,ij->i", phi, phi).max())
         phi -= phi.mean(axis=0)
         gamma, V = eigh(phi.T @ phi / len(Z), driver="evd", check_finite=False)
         kept = is_kept(gamma, len(Z)) & (gamma >= least_share * gamma.max())

@@ -145,7 +145,9 @@ def _degrees(design: GroupDesign) -> float:
     """Return what sums of squares are divided by: rows, less what many strata take."""
     n_strata, T = design.row_counts.shape
     N = float(design.sizes.sum())
-    return N if n_strata == 1 else max(1.0, N - n_strata - T + 1)
+    if n_strata == 1:
+        return N
+    return max(1.0, N - n_strata - T + 1)
 
 
 def _spreads(X: Array, design: GroupDesign) -> Array:

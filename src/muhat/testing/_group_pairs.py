@@ -14,9 +14,10 @@ from functools import lru_cache
 import numpy as np
 
 from muhat._arrays import Array, slices
+from muhat._tolerances import COMBINED_TIE_TOLERANCE
 from muhat.testing._designs import GroupDesign
 from muhat.testing._group_statistics import GroupSpectrum, sums_of_weighted_chi_squares
-from muhat.testing._permutations import COMBINED_TIE_TOLERANCE, NullMoments
+from muhat.testing._permutations import NullMoments
 
 LOOKS = (99, 999)
 """Relabelings after which pairs that are far from significant stop."""

@@ -102,7 +102,9 @@ class _Change:
             words = shift_words(self.shift, f"in {self.group} than in the rest")
             return f"{self.column}, whose mean is {words}"
         if kind == "spread":
-            more = "more" if self.spread > 1 else "less"
+            more = "less"
+            if self.spread > 1:
+                more = "more"
             times = f"{self.spread:.2g} times the standard deviation of the others"
             return f"{self.column}, which varies {more} in {self.group} ({times})"
         return f"{self.column}, in the shape of its distribution more than in its mean or spread"
@@ -180,11 +182,7 @@ class GroupResult(Result):
         """Return whether two groups differ by more than the tolerance; empty without one."""
         if self.tolerance is None:
             return ""
-        p = self._p_text(self.tolerance.p_value)
-        measured = f"({self.tolerance.text}; {p}, approximately)"
-        if self.tolerance.p_value <= level:
-            return f"They differ by more than the tolerance {measured}."
-        return f"They were not found to differ by more than the tolerance {measured}."
+        return self.tolerance.finding(level, self._p_text(self.tolerance.p_value))
 
     def _many_differ(self, many: str, found: str, level: float) -> str:
         """Return which groups differ from the rest."""
@@ -206,7 +204,9 @@ class GroupResult(Result):
         sentences = [self._different_text(many, different, p_values, f"from the rest by {how}")]
         others = sum(each.p_value <= level for each in self.groups) - len(different)
         if others:
-            differ = "differs" if others == 1 else "differ"
+            differ = "differ"
+            if others == 1:
+                differ = "differs"
             sentences.append(f"{others:,} more {differ}, but not detectably by more than that.")
         return sentences
 
@@ -240,7 +240,9 @@ class GroupResult(Result):
         if len(different) > 1:
             p, differ = f"each {p_text(max(p_values), is_bound=True)}", "differ"
         rows = f"({self.n:,} rows in all)"
-        approximately = ", approximately" if self.tolerance is not None else ""
+        approximately = ""
+        if self.tolerance is not None:
+            approximately = ", approximately"
         corrected = f"({p}{approximately}, corrected for {len(self.groups):,} groups)"
         return f"{len(different):,} of {many} {rows} {differ} {how}: {names} {corrected}."
 
@@ -288,7 +290,9 @@ class GroupResult(Result):
         for each in self.groups:
             p = self._p_text(each.p_value)
             rows.append((str(each.group), f"{each.n:,}", p, self.change_text(each)))
-        tone = FOUND if self.p_value <= LEVEL else NEUTRAL
+        tone = NEUTRAL
+        if self.p_value <= LEVEL:
+            tone = FOUND
         header = ("group", "rows", "against the rest", "differs most in (SD)")
         return Summary(self.verdict(), header, rows, tone)
 

@@ -154,7 +154,9 @@ class GroupSpectrum:
             kept = is_kept(gamma, N, largest)
             starts = np.searchsorted(design.unit, np.arange(len(design.labels)))
             gamma, Z = gamma[kept], np.add.reduceat(U[:, kept], starts, axis=0)
-        bound = kernel.bound if np.isfinite(kernel.bound) else largest
+        bound = largest
+        if np.isfinite(kernel.bound):
+            bound = kernel.bound
         return cls(gamma, Z, bound)
 
     def resolve(self, statistics: list[Statistic]) -> list[Statistic]:

@@ -10,6 +10,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._tolerances import COMBINED_TIE_TOLERANCE
 from muhat._validation import as_frame
 from muhat.data import ColumnMoments, SampleBatch
 from muhat.errors import MuhatError
@@ -39,7 +40,6 @@ from muhat.testing._group_statistics import (
 )
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
 from muhat.testing._permutations import (
-    COMBINED_TIE_TOLERANCE,
     SHARPNESS,
     NullMoments,
     PermutationTable,
@@ -366,6 +366,7 @@ class GroupTest(PermutationTest):
             self.tolerance == HALVES,
             equivalent_shift(kernel, learn, allowed.delta),
             kernel,
+            float(allowed.distances.from_rest.max()),
             float(p_values.min()),
         )
         return replace(

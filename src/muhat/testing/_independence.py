@@ -357,7 +357,9 @@ class IndependenceTest(PermutationTest):
 
     def _ladder(self, kernels: list[Kernel], side: ShuffledSide) -> list[Kernel]:
         """Return the kernels at every bandwidth, learnt from one side."""
-        steps = N_BANDWIDTHS if self.bandwidths is None else self.bandwidths
+        steps = self.bandwidths
+        if self.bandwidths is None:
+            steps = N_BANDWIDTHS
         return kernels_at_bandwidths(kernels, steps, side.to_learn_from)
 
     def _grams(

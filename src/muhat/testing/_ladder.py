@@ -31,7 +31,9 @@ def as_kernels(kernel: Any) -> list[Kernel]:
     """Return the kernels of a name, an object, a function or a list; by default two."""
     if kernel is None:
         return [Gaussian(), Laplacian()]
-    given = list(kernel) if isinstance(kernel, list | tuple) else [kernel]
+    given = [kernel]
+    if isinstance(kernel, list | tuple):
+        given = list(kernel)
     if not given:
         raise MuhatError("kernel", "at least one kernel is needed", "an empty list")
     return [as_kernel(each) for each in given]
@@ -100,11 +102,9 @@ def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) 
 def ladder(Z: Array, metric: Metric, steps: int) -> Array:
     """Return bandwidths in equal ratios, from half the distances' 5 % quantile to the 95 %."""
     low, high = _ends(Z, metric)
-    return (
-        np.geomspace(low / 2, high, steps)
-        if steps > 1
-        else np.array([np.sqrt(low / 2) * np.sqrt(high)])
-    )
+    if steps > 1:
+        return np.geomspace(low / 2, high, steps)
+    return np.array([np.sqrt(low / 2) * np.sqrt(high)])
 
 
 def wide_kernel(Z: Array) -> Gaussian:

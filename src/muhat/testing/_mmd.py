@@ -62,7 +62,9 @@ def mmd(
     check_finite(value, kernel)
     if not unbiased:
         value = max(value, 0.0)  # rounding may make it negative
-    return value if squared else float(np.sqrt(max(value, 0.0)))
+    if squared:
+        return value
+    return float(np.sqrt(max(value, 0.0)))
 
 
 def _prepared(kernel: Kernel, X: Any, Y: Any) -> tuple[Kernel, Array, Array]:

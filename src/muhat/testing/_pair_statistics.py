@@ -114,7 +114,9 @@ class StatisticPairs:
         found = []
         for side, wanted in zip((self.x, self.y), kernels, strict=True):
             found += [gram for gram in side.grams if gram.kernel is wanted]
-        return (found[0], found[1]) if len(found) == 2 else None
+        if len(found) == 2:
+            return (found[0], found[1])
+        return None
 
 
 def families_of(parts: Sequence[StatisticPairs]) -> tuple[Family, ...]:

@@ -121,7 +121,9 @@ def _values_repeat(levels: tuple[int, int], n_kept: int) -> MuhatError:
         f"with {option('distinct')}, x or y must have no value twice in rows that are not copies"
     )
     got = f"{levels[0]:,} different values of x and {levels[1]:,} of y in {n_kept:,} such rows"
-    leave_out = "leave out --distinct" if IN_COMMAND.get() else "use distinct=False"
+    leave_out = "use distinct=False"
+    if IN_COMMAND.get():
+        leave_out = "leave out --distinct"
     reason = "as rows that are equal because few values are possible are no copies"
     return MuhatError("IndependenceTest", needed, got, f"{leave_out}, {reason}")
 

@@ -12,21 +12,13 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri
 
 from muhat._arrays import Array, quotient, slices
+from muhat._tolerances import COMBINED_TIE_TOLERANCE, CONSTANT_TOLERANCE, TIE_TOLERANCE
 
 MAX_RANDOM_HELD = 2**22
 """Random numbers that are held at a time (32 MB)."""
 
-TIE_TOLERANCE = 1e-12
-"""Values of a statistic that differ by less than this share of its scale count as ties."""
-
-COMBINED_TIE_TOLERANCE = 1e-9
-"""The same for the combination: rounding errors of statistics over their standard deviation."""
-
 SINGLE_TIE_TOLERANCE, SINGLE_COMBINED_TIE_TOLERANCE = 1e-5, 1e-4
 """Both for statistics from products in single precision, whose rounding errors are near 1e-6."""
-
-CONSTANT_TOLERANCE = 1e-6
-"""A statistic that permutations change by less than this share of its scale is ignored."""
 
 SHARPNESS = 5.0
 """How close the soft maximum is to the largest score: at ∞ it is the largest score itself."""
@@ -186,14 +178,18 @@ class PermutationTable:
 
     def only(self, chosen: Array) -> PermutationTable:
         """Return the table of some of the statistics, given by truth values, as one family."""
-        moments = None if self.null_moments is None else self.null_moments.take(chosen)
+        moments = None
+        if self.null_moments is not None:
+            moments = self.null_moments.take(chosen)
         values, scales = self.values[chosen], self.scales[chosen]
         return PermutationTable(values, scales, moments, is_single=self.is_single)
 
     @cached_property
     def p_values(self) -> Array:
         """#{b : T_j(b) ≥ T_j(0)}/(B + 1) of every single statistic; ties count."""
-        tolerance = SINGLE_TIE_TOLERANCE if self.is_single else TIE_TOLERANCE
+        tolerance = TIE_TOLERANCE
+        if self.is_single:
+            tolerance = SINGLE_TIE_TOLERANCE
         observed = self.values[:, :1] - tolerance * self.scales[:, None]
         return (self.values >= observed).mean(axis=1)
 
@@ -297,7 +293,9 @@ class PermutationTable:
 
     def _rounding_of(self, scores: Array) -> float:
         """Return by how much equal scores may differ."""
-        tolerance = SINGLE_COMBINED_TIE_TOLERANCE if self.is_single else COMBINED_TIE_TOLERANCE
+        tolerance = COMBINED_TIE_TOLERANCE
+        if self.is_single:
+            tolerance = SINGLE_COMBINED_TIE_TOLERANCE
         return float(tolerance * np.abs(scores).max())
 
 

@@ -112,7 +112,9 @@ class MemoryPool(Pool):
             grams = [self._kept(kernel) for kernel in kernels]
             with BLAS_ON_ONE_THREAD:  # units are few
                 return [work(gram) for gram in grams]
-        make = self._kept if len(kernels) == 1 else self._make
+        make = self._make
+        if len(kernels) == 1:
+            make = self._kept
         return share(lambda kernel: work(make(kernel)), kernels, len(self.rows))
 
     @property
@@ -182,7 +184,9 @@ class MemoryPool(Pool):
     def _means(self, kernel: Kernel) -> Array:
         """Return the inner products of the units' kernel means from the whole Gram matrix."""
         K, size, count = gram_matrix(kernel, self.rows), self.units.size, len(self.observed)
-        return K if size == 1 else K.reshape(count, size, count, size).mean(axis=(1, 3))
+        if size == 1:
+            return K
+        return K.reshape(count, size, count, size).mean(axis=(1, 3))
 
     def _means_by_tiles(self, kernel: Kernel) -> Array:
         """Return the inner products of the units' kernel means from tiles that are not kept."""

@@ -22,6 +22,7 @@ from muhat.testing._copies import copies_note
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._statistics import Statistic
+from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import MIN_STANDARD_ERRORS, change_text, source_columns
 
 LEVEL = 0.05
@@ -71,7 +72,9 @@ class SingleTest:
 def short(kernel: Kernel) -> str:
     """Return a kernel with its bandwidth in three digits."""
     bandwidth = getattr(kernel, "bandwidth", None)
-    return repr(kernel) if bandwidth is None else f"{type(kernel).__name__}({bandwidth:.3g})"
+    if bandwidth is None:
+        return repr(kernel)
+    return f"{type(kernel).__name__}({bandwidth:.3g})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,9 +124,16 @@ class Result(Reportable, HtmlReprMixin):
     @property
     def details(self) -> str:
         """How the p-value was made: permutations, statistics, and the largest of these."""
-        many = f"{len(self.tests)} statistics" if len(self.tests) > 1 else "one statistic"
-        how = "all" if self.is_complete else "random"
-        largest = f"; largest: {self.best}" if len(self.tests) > 1 else f" ({self.best})"
+        many = "one statistic"
+        if len(self.tests) > 1:
+            many = f"{len(self.tests)} statistics"
+        how = "random"
+        if self.is_complete:
+            how = "all"
+        if len(self.tests) > 1:
+            largest = f"; largest: {self.best}"
+        else:
+            largest = f" ({self.best})"
         return f"{self.p_text}, {many} on {self.n_permutations} {how} permutations{largest}"
 
     def is_too_small(self, level: float = LEVEL) -> bool:
@@ -135,7 +145,9 @@ class Result(Reportable, HtmlReprMixin):
         if self.is_complete:
             least = f"no data of this size can give p below {self.least_p_value:.2g}"
             return f"{units} are too few to tell: {least}."
-        are = "permutation is" if self.n_permutations == 1 else "permutations are"
+        are = "permutations are"
+        if self.n_permutations == 1:
+            are = "permutation is"
         too_few = f"{self.n_permutations:,} {are} too few to test at level {level:g}"
         return f"{too_few}: p cannot be below {self.least_p_value:.2g}."
 
@@ -165,7 +177,9 @@ class Result(Reportable, HtmlReprMixin):
             ("p-value", self.p_text.removeprefix("p = ").removeprefix("p ")),
             *self._effect_rows(),
         ]
-        tone = FOUND if self.p_value <= LEVEL else NEUTRAL
+        tone = NEUTRAL
+        if self.p_value <= LEVEL:
+            tone = FOUND
         return Summary(self.verdict(), ("", ""), rows, tone)
 
     def _effect_rows(self) -> list[tuple[str, str]]:
@@ -217,7 +231,10 @@ class Witness:
 
     def __call__(self, X: Any) -> Array:
         """Return the function's values at rows; columns of a data frame are found by name."""
-        X = X.data if isinstance(X, DataSet) else as_frame(X)
+        if isinstance(X, DataSet):
+            X = X.data
+        else:
+            X = as_frame(X)
         if self.columns is not None and hasattr(X, "columns"):
             names = list(map(str, X.columns))
             missing = [name for name in self.columns if name not in names]
@@ -297,6 +314,8 @@ class TwoSampleResult(Result):
         Whether dropping copies, as was asked for, left too few rows to compare: p is then 1.
     left_out : tuple of str
         Sentences on what of the data was not tested, with which the verdict ends.
+    tolerance : Tolerance or None
+        What was allowed, in which kernel, and whether the samples differ by more.
     """
 
     n: int
@@ -315,6 +334,7 @@ class TwoSampleResult(Result):
     is_constant: bool = False
     too_few_distinct: bool = False
     left_out: tuple[str, ...] = ()
+    tolerance: Tolerance | None = None
 
     @property
     def witness_x(self) -> Array:
@@ -341,9 +361,13 @@ class TwoSampleResult(Result):
         """How the p-value was made: permutations, statistics, and the largest of these."""
         if self.rows_together == 1:
             return super().details
-        what = "bins" if self.is_exact else "blocks"
+        what = "blocks"
+        if self.is_exact:
+            what = "bins"
         details = f"{super().details}, {what} of {self.rows_together} rows"
-        return details if self.is_exact else f"{details}, approximate"
+        if self.is_exact:
+            return details
+        return f"{details}, approximate"
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: whether the samples differ, and where most."""
@@ -360,13 +384,23 @@ class TwoSampleResult(Result):
         finding = f"{nothing} detected"
         if self.p_value <= level:
             finding = f"{sentence_start(samples)} differ"
-        approximate = "" if self.is_exact else ", approximately"
+        approximate = ", approximately"
+        if self.is_exact:
+            approximate = ""
         sentences = [
             f"{finding} ({self.p_text}{approximate}).",
+            self._tolerance_text(level),
             self._where(level),
             self.copies_note,
         ]
         return " ".join(filter(None, sentences))
+
+    def _tolerance_text(self, level: float) -> str:
+        """Return whether samples that differ do so by more than the tolerance; empty without."""
+        if self.tolerance is None or self.p_value > level:
+            return ""
+        p = p_value_text(self.tolerance.p_value, self.n_permutations, self.is_complete)
+        return self.tolerance.finding(level, p)
 
     @property
     def _samples_text(self) -> str:
@@ -381,7 +415,9 @@ class TwoSampleResult(Result):
         """What is permuted, in words: rows, or blocks or bins of them."""
         if self.rows_together == 1:
             return f"{self.n:,} and {self.m:,} rows"
-        what = "bins" if self.is_exact else "blocks"
+        what = "blocks"
+        if self.is_exact:
+            what = "bins"
         n, m = (each // self.rows_together for each in (self.n, self.m))
         return f"{n:,} and {m:,} {what} of {self.rows_together} rows"
 
@@ -391,7 +427,9 @@ class TwoSampleResult(Result):
         for each in self.features:
             p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
             rows.append((each.name, shift_text(each.shift), p))
-        tone = FOUND if self.p_value <= LEVEL else NEUTRAL
+        tone = NEUTRAL
+        if self.p_value <= LEVEL:
+            tone = FOUND
         return Summary(self.verdict(), shift_header(*names), rows, tone)
 
     @property
@@ -441,6 +479,7 @@ class TwoSampleResult(Result):
             "rows_x": self.rows_x[:N_NAMED].tolist(),
             "rows_y": self.rows_y[:N_NAMED].tolist(),
             "features": [asdict(each) for each in self.features],
+            "tolerance": None if self.tolerance is None else self.tolerance.to_dict(),
         }
 
 
@@ -496,7 +535,9 @@ class IndependenceResult(Result):
         rows = f"{self.n:,} row{'' if self.n == 1 else 's'}, {self.p_text}"
         if self.constant:
             who = " and ".join({"x": x, "y": y}[side] for side in self.constant)
-            are = "are" if len(self.constant) > 1 else "is"
+            are = "is"
+            if len(self.constant) > 1:
+                are = "are"
             found = f"No dependence between {x} and {y} can be seen"
             return f"{found}: {who} {are} the same in all rows ({rows})."
         if self.is_too_small(level):
@@ -520,7 +561,9 @@ class IndependenceResult(Result):
         # Under independence √(n − 1) times the rank correlation is about N(0, 1).
         if abs(self.rank_correlation) * (self.n - 1) ** 0.5 < MIN_STANDARD_ERRORS:
             return f" {y} neither rises nor falls steadily as {x} rises {measured}."
-        tendency = "higher" if self.rank_correlation > 0 else "lower"
+        tendency = "lower"
+        if self.rank_correlation > 0:
+            tendency = "higher"
         return f" Where {x} is higher, {y} tends to be {tendency} {measured}."
 
     def _effect_rows(self) -> list[tuple[str, str]]:
@@ -533,16 +576,18 @@ class IndependenceResult(Result):
             return ""
         copies = f"{self.n_copies:,}"
         if self.distinct:
-            were = (
-                "1 row that was an exact copy was"
-                if self.n_copies == 1
-                else f"{copies} exact copies of rows were"
-            )
+            were = "1 row that was an exact copy was"
+            if self.n_copies != 1:
+                were = f"{copies} exact copies of rows were"
             return f" {were} dropped before the test."
         if not self.copies_stand_out:
             return ""
-        are = "is an exact copy of another" if self.n_copies == 1 else "are exact copies of others"
-        advice = f" ({option('distinct')} drops copies)" if self.copies_can_be_dropped else ""
+        are = "are exact copies of others"
+        if self.n_copies == 1:
+            are = "is an exact copy of another"
+        advice = ""
+        if self.copies_can_be_dropped:
+            advice = f" ({option('distinct')} drops copies)"
         return f" {copies} of {self.n:,} rows {are}; p assumes independent rows{advice}."
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
@@ -565,14 +610,18 @@ def shift_header(first: str, second: str) -> tuple[str, str, str]:
 
 def sentence_start(text: str) -> str:
     """Return a text as the start of a sentence; names of files and columns stay as they are."""
-    return f"The {text[4:]}" if text.startswith("the ") else text
+    if text.startswith("the "):
+        return f"The {text[4:]}"
+    return text
 
 
 def _as_subject(names: tuple[str, ...] | None, otherwise: str) -> str:
     """Return the names of columns as the subject of a sentence, several as one."""
     columns = source_columns(names or (otherwise,))
     words = listed(columns, N_NAMED, "more columns")
-    return f"{words}, taken together," if _has_several(names) else words
+    if _has_several(names):
+        return f"{words}, taken together,"
+    return words
 
 
 def _has_several(names: tuple[str, ...] | None) -> bool:
@@ -587,4 +636,6 @@ def _listed(names: tuple[str, ...] | None, otherwise: str) -> str:
     names = tuple(source_columns(names))
     if len(names) > N_NAMED:
         return f"({', '.join(names[: N_NAMED - 1])} and {len(names) - N_NAMED + 1} more columns)"
-    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+    if len(names) == 1:
+        return names[0]
+    return f"({', '.join(names)})"

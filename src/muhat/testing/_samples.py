@@ -78,8 +78,12 @@ class TestSample:
         """Return a source with rows drawn from it, and moments of its columns, in one pass."""
         found = source.total(partial(FirstPass.from_batch, size=size, random_state=random_state))
         drawn = replace(found.drawn, rows=found.drawn.rows.astype(np.float64, copy=False))
-        columns = None if names is None else tuple(map(str, names))
-        held = drawn.rows if len(drawn.rows) == drawn.count else None
+        columns = None
+        if names is not None:
+            columns = tuple(map(str, names))
+        held = None
+        if len(drawn.rows) == drawn.count:
+            held = drawn.rows
         return cls(source, columns, drawn, held, found.moments, found.counts)
 
     @classmethod
@@ -115,7 +119,9 @@ class TestSample:
         if len(self.drawn.rows) == self.n:
             return self.drawn.rows
         # A large array is standardized only for those who need all of it: here, not before.
-        return self.held if self.scaling is None else self.scaling.standardized(self.held)
+        if self.scaling is None:
+            return self.held
+        return self.scaling.standardized(self.held)
 
     @property
     def n_columns(self) -> int:
@@ -141,13 +147,18 @@ def as_named_source(who: str, X: Any) -> tuple[Source, Sequence[str] | None] | N
     if isinstance(X, np.ndarray | DataSet | range):
         return None
     if is_dask(X) and len(X.shape) == 1:
-        X = X.to_frame() if hasattr(X, "to_frame") else X[:, None]
+        if hasattr(X, "to_frame"):
+            X = X.to_frame()
+        else:
+            X = X[:, None]
     source = as_source(who, X)
     if source is None:
         return None
     if isinstance(source, DaskSource):
         return source, source.columns.names
-    first = as_frame(X[0]) if isinstance(X, list | tuple) else X
+    first = X
+    if isinstance(X, list | tuple):
+        first = as_frame(X[0])
     return source, getattr(first, "columns", None)
 
 
@@ -190,6 +201,9 @@ def warn_of_constant_columns(x: TestSample, y: TestSample) -> None:
     listed = ", ".join(repr(names[place]) for place in constant[:MAX_CONSTANT_NAMED])
     if len(constant) > MAX_CONSTANT_NAMED:
         listed += ", …"
-    which = f"column {listed} has" if len(constant) == 1 else f"columns {listed} have each"
+    if len(constant) == 1:
+        which = f"column {listed} has"
+    else:
+        which = f"columns {listed} have each"
     message = f"{which} only one value in both samples, and cannot show a difference."
     warn(message, ConstantColumns, stacklevel=4)

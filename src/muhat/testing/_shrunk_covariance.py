@@ -57,7 +57,9 @@ class ShrunkCovariance(Statistic):
         filter = as_filter(self.filter)
         if self.parameter is not None:
             filter.check(np.atleast_1d(self.parameter))
-        most = MAX_ROWS_CLOSED_FORM if isinstance(filter, SimpleShrinkage) else MAX_ROWS_DECOMPOSED
+        most = MAX_ROWS_DECOMPOSED
+        if isinstance(filter, SimpleShrinkage):
+            most = MAX_ROWS_CLOSED_FORM
         if n > most:
             advice = "use 'scose', or statistics such as 'mmd' and 'spectral'"
             raise MuhatError(str(self), f"at most {most} rows are supported", n, advice)
@@ -69,14 +71,18 @@ class ShrunkCovariance(Statistic):
             return 0.0
         if self.parameter is None and isinstance(as_filter(self.filter), SimpleShrinkage):
             return closed_form(G)
-        selection = "loo" if self.parameter is None else Fixed(self.parameter)
+        selection: Any = "loo"
+        if self.parameter is not None:
+            selection = Fixed(self.parameter)
         mean = KernelMean(kernel="precomputed", filter=self.filter, selection=selection).fit(
             G / size
         )
         return float(mean.weights_ @ G @ mean.weights_)
 
     def __str__(self) -> str:
-        setting = "" if self.parameter is None else f", {self.parameter:.3g}"
+        setting = ""
+        if self.parameter is not None:
+            setting = f", {self.parameter:.3g}"
         return f"ShrunkCovariance({name_of(as_filter(self.filter))}{setting})"
 
 

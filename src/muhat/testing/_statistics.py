@@ -176,11 +176,9 @@ def as_statistics(
     statistics: Any, names: Mapping[str, Callable[[], Statistic]] = STATISTICS
 ) -> list[Statistic]:
     """Return the statistics that a name, an object or a list of these stands for."""
-    given = (
-        list(statistics)
-        if isinstance(statistics, Sequence) and not isinstance(statistics, str)
-        else [statistics]
-    )
+    given = [statistics]
+    if isinstance(statistics, Sequence) and not isinstance(statistics, str):
+        given = list(statistics)
     if not given:
         raise MuhatError("statistics", "at least one statistic is needed", "an empty list")
     found = [_as_statistic(each, names) for each in given]

@@ -2,7 +2,7 @@
 
 The observed difference of kernel means is shortened to the length δ, noise as that of the rows is
 added, and the length of the sum is compared with that observed. docs/tests.md has the argument, and
-docs/group-tests-evidence.md the levels that were measured.
+paper/experiments/levels_of_groups.py measures levels.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from muhat._arrays import Array, quotient, slices
 from muhat.errors import MuhatError
 from muhat.gram import Approximation
 from muhat.kernels import Kernel
-from muhat.testing._designs import GroupDesign
+from muhat.testing._designs import Codes, GroupDesign
 from muhat.testing._group_statistics import (
     GroupDistances,
     GroupSpectrum,
@@ -50,12 +51,15 @@ class Tolerance:
     delta : float
         δ, as a distance (MMD) of kernel means.
     is_from_halves : bool
-        Whether δ is the distance between the first and the second half of the rows of each group.
+        Whether δ is the distance between the first and the second half of the rows: of each group,
+        or of the first of two samples.
     shift : float or None
         How far one column would have to be shifted, in standard deviations, to move the kernel mean
         by δ: the mean over columns. None if no shift up to 10 does.
     kernel : Kernel
         The kernel in which distances are measured.
+    distance : float
+        The largest distance found, of a group from the rest or of two samples.
     p_value : float
         For the null hypothesis that no distance is larger than δ: approximate, and never below the
         exact p-value for no difference at all.
@@ -65,7 +69,15 @@ class Tolerance:
     is_from_halves: bool
     shift: float | None
     kernel: Kernel
+    distance: float
     p_value: float
+
+    def finding(self, level: float, p_text: str) -> str:
+        """Return a sentence on whether two samples differ by more than the tolerance."""
+        measured = f"({self.text}; measured: {self.distance:.2g}; {p_text}, approximately)"
+        if self.p_value <= level:
+            return f"They differ by more than the tolerance {measured}."
+        return f"They were not found to differ by more than the tolerance {measured}."
 
     @property
     def text(self) -> str:
@@ -84,6 +96,7 @@ class Tolerance:
             "is_from_halves": self.is_from_halves,
             "shift": self.shift,
             "kernel": repr(self.kernel),
+            "distance": self.distance,
             "p_value": self.p_value,
         }
 
@@ -113,7 +126,9 @@ class ToleranceTest:
     def nothing_to_compare(cls, design: GroupDesign, tolerance: float | str) -> ToleranceTest:
         """Return what is found in rows that are all equal."""
         T = design.n_groups
-        delta = 0.0 if tolerance == HALVES else float(tolerance)
+        delta = 0.0
+        if tolerance != HALVES:
+            delta = float(tolerance)
         features = np.zeros((len(design.labels), 1))
         return cls(features, GroupDistances.from_features(features, design), delta, np.ones(T))
 
@@ -130,20 +145,26 @@ class ToleranceTest:
         n_draws: int,
         rng: np.random.Generator,
         has_pairs: bool = False,
+        reference: int | None = None,
     ) -> ToleranceTest:
-        """Compare the groups of rows, shape (n, d), with the rest."""
+        """Compare the groups of rows, shape (n, d), with the rest.
+
+        Halves are those of all groups, or of the group that is the reference.
+        """
         _check_cells(design, has_pairs)
         split, is_second = _split_in_halves(design)
         spectrum = GroupSpectrum.from_rows(kernel, X[split.rows], gram, learn, split)
         features = spectrum.features(split)
         if tolerance == HALVES:
-            delta = _halves_distance(features, split, is_second)
+            is_used = np.ones(len(split.labels), dtype=bool)
+            if reference is not None:
+                is_used = split.labels == reference
+            delta = _halves_distance(features, split, is_second, is_used)
         else:
             delta = float(tolerance)
         starts = np.searchsorted(split.unit_of_part, np.arange(len(design.labels)))
         units = np.add.reduceat(features, starts, axis=0)
-        noise_of = {True: _PairNoise, False: _CellNoise}[has_pairs]
-        noise = noise_of(units, design)
+        noise = _PairNoise(units, design) if has_pairs else _CellNoise(units, design)
         p_values = _p_values(noise, delta, n_draws, rng)
         p_values[_n_units(design, has_pairs) < 2] = 1.0
         return cls(units, GroupDistances.from_features(units, design), delta, p_values)
@@ -185,10 +206,12 @@ def _split_in_halves(design: GroupDesign) -> tuple[_SplitDesign, Array]:
     return split, present % 2 == 1
 
 
-def _halves_distance(features: Array, split: _SplitDesign, is_second: Array) -> float:
-    """Return the distance between the first and the second halves of the rows of all groups."""
-    has_both = np.isin(split.labels, split.labels[is_second])
-    first, second = has_both & ~is_second, is_second
+def _halves_distance(
+    features: Array, split: _SplitDesign, is_second: Array, is_used: Array
+) -> float:
+    """Return the distance between the first and the second halves of the rows of some groups."""
+    has_both = is_used & np.isin(split.labels, split.labels[is_second])
+    first, second = has_both & ~is_second, has_both & is_second
     if not second.any():
         return 0.0
     difference = features[first].sum(axis=0) / split.sizes[first].sum()
@@ -297,7 +320,7 @@ def _p_values(
     observed = np.linalg.norm(noise.differences, axis=1)
     shortened = delta * quotient(noise.differences, observed[:, None])
     lengths = np.empty((n_draws, len(observed)))
-    for some in slices(0, n_draws, max(1, MAX_NOISE_HELD // noise.residuals.size)):
+    for some in slices(0, n_draws, max(1, MAX_NOISE_HELD // max(1, noise.residuals.size))):
         e = noise.draw(some.stop - some.start, rng)
         lengths[some] = np.linalg.norm(shortened + e, axis=2)
     mean, spread = lengths.mean(axis=0), lengths.std(axis=0)
@@ -312,8 +335,10 @@ def _p_values(
 def equivalent_shift(kernel: Kernel, X: Array, delta: float) -> float | None:
     """Return by how many standard deviations one column is shifted if the kernel mean moves by δ.
 
-    X are some rows, whose order is random.
+    X are some rows, whose order is random. Row numbers of a matrix cannot be shifted.
     """
+    if X.dtype.kind != "f":
+        return None
     X = X[:N_ROWS_SHIFTED]
     spreads = X.std(axis=0)
     columns = np.flatnonzero(spreads > 0)[:N_COLUMNS_SHIFTED]
@@ -335,3 +360,38 @@ def equivalent_shift(kernel: Kernel, X: Array, delta: float) -> float | None:
             low, high = moved[place - 1], moved[place]
             return float(before + (after - before) * (delta - low) / (high - low))
     return None
+
+
+def tolerance_of_two(
+    X: Array,
+    Y: Array,
+    kernel: Kernel,
+    gram: str | Approximation,
+    tolerance: float | str,
+    *,
+    n_draws: int,
+    rng: np.random.Generator,
+    p_value: float,
+) -> Tolerance:
+    """Return whether two samples differ by more than a tolerance; X is the reference of halves.
+
+    ``p_value`` is the exact one for any difference, below which that for more than δ never is.
+    """
+    rows = np.concatenate([X, Y])
+    labels = Codes((0, 1), np.repeat([0, 1], [len(X), len(Y)]))
+    design = GroupDesign.from_labels(labels, None, None, None, rng)
+    learn = rows[rng.permutation(len(rows))]
+    with catch_warnings():
+        simplefilter("ignore", UserWarning)  # most rows are equal: the result has the kernel
+        kernel = kernel.resolve(learn)
+    found = ToleranceTest.from_rows(
+        rows, design, kernel, gram, learn, tolerance, n_draws=n_draws, rng=rng, reference=0
+    )
+    return Tolerance(
+        found.delta,
+        tolerance == HALVES,
+        equivalent_shift(kernel, learn, found.delta),
+        kernel,
+        float(found.distances.from_rest[0]),
+        max(p_value, float(found.p_values.max())),
+    )

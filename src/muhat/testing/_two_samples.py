@@ -16,7 +16,7 @@ from muhat._validation import whole_number
 from muhat.data import ColumnMoments, DataSet, FileBatches, Source, TransformedSource
 from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
-from muhat.kernels import Kernel
+from muhat.kernels import Gaussian, Kernel
 from muhat.testing import _landmarks
 from muhat.testing._base import (
     PermutationTest,
@@ -51,6 +51,7 @@ from muhat.testing._samples import (
 from muhat.testing._sequential import permute_sequentially
 from muhat.testing._statistics import MMD, Statistic
 from muhat.testing._streams import SourcePool
+from muhat.testing._tolerance import Tolerance, check_tolerance, tolerance_of_two
 from muhat.testing._units import MAX_SINGLE_ROWS, PermutationUnits
 from muhat.testing._wording import with_moments
 
@@ -117,6 +118,11 @@ class TwoSampleTest(PermutationTest):
         Whether of rows that are exact copies of each other, in either sample, only one is tested,
         drawn at random. Where that leaves too few rows to compare, p is 1. Without it copies are
         counted (``n_copies``, ``n_shared``) and the verdict says so.
+    tolerance : float or 'halves', default=None
+        A distance (MMD, δ) up to which the samples count as alike: beside the exact p-value for any
+        difference there is an approximate one for more than δ. 'halves': as far as the first and
+        the second half of X, in the order given, are apart. It is measured in one kernel, the
+        Gaussian at the median bandwidth of all rows, or ``kernel`` if that is one.
     n_permutations : int, default=999
         Where there are no more relabelings than that, all of them are taken instead of random ones.
     bins : int, default=None
@@ -168,6 +174,7 @@ class TwoSampleTest(PermutationTest):
         gram: Any = "auto",
         standardize: bool = True,
         distinct: bool = False,
+        tolerance: Any = None,
         n_permutations: int = 999,
         bins: int | None = None,
         block_length: int | None = None,
@@ -181,6 +188,7 @@ class TwoSampleTest(PermutationTest):
         self.gram = gram
         self.standardize = standardize
         self.distinct = distinct
+        self.tolerance = tolerance
         self.n_permutations = n_permutations
         self.bins = bins
         self.block_length = block_length
@@ -228,6 +236,10 @@ class TwoSampleTest(PermutationTest):
             if getattr(self, name) is not None:
                 whole_number(self, name, getattr(self, name), least)
         check_flag(self, "distinct", self.distinct)
+        check_tolerance("TwoSampleTest", self.tolerance)
+        if self.tolerance is not None and self.block_length not in (None, 1):
+            needed = "tolerance must be None with block_length"
+            raise MuhatError("TwoSampleTest", needed, repr(self.tolerance), "leave out one of both")
         if self.distinct and self.block_length not in (None, 1):
             needed = "distinct must be False with block_length"
             advice = "drop copies before, or leave out one of both"
@@ -350,7 +362,9 @@ class TwoSampleTest(PermutationTest):
             raise MuhatError("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
         kept_x, kept_y = distinct_rows(x.rows, y.rows, rng)
         n, m = len(kept_x), len(kept_y)
-        least = 2 if _are_unbiased(statistics) else 1
+        least = 1
+        if _are_unbiased(statistics):
+            least = 2
         if min(n, m) < least or n + m < 3:
             return x, y, True
         return x.only(kept_x), y.only(kept_y), False
@@ -369,8 +383,13 @@ class TwoSampleTest(PermutationTest):
         if is_fast:
             gram = Nystrom(min(N, self.n_landmarks))
         elif gram == "auto":
-            gram = "dense" if N <= MAX_ROWS_DENSE else Nystrom(N_LANDMARKS)
-        one_by_one = 0 if gram == "blocks" else self.max_single_rows
+            if N <= MAX_ROWS_DENSE:
+                gram = "dense"
+            else:
+                gram = Nystrom(N_LANDMARKS)
+        one_by_one = 0
+        if gram != "blocks":
+            one_by_one = self.max_single_rows
         units = PermutationUnits.choose(
             x.n, y.n, bins=self.bins, block=self.block_length, one_by_one=one_by_one
         )
@@ -513,7 +532,33 @@ class TwoSampleTest(PermutationTest):
             least_p_value=pool.units.least_p_value(self.n_permutations),
             **samples.copies,
             too_few_distinct=samples.too_few_distinct,
+            tolerance=self._tolerance(samples, permuted.table.p_value),
             at_rows=samples.at_rows(pool.evaluated(element, *samples.scaled), features),
+        )
+
+    def _tolerance(self, samples: _Samples, p_value: float) -> Tolerance | None:
+        """Return whether the samples differ by more than the tolerance; None without one.
+
+        Of very many rows it looks at those that are held, drawn at random.
+        """
+        if self.tolerance is None:
+            return None
+        kernel: Kernel = Gaussian()
+        if self.kernel is not None and len(samples.kernels) == 1:
+            kernel = samples.kernels[0]
+        x, y = (_drawn_in_order(each) for each in samples.scaled)
+        gram: str | Approximation = "dense"
+        if samples.has_columns and len(x) + len(y) > MAX_ROWS_DENSE_DEFAULT:
+            gram = Nystrom(_landmarks.N_LANDMARKS)
+        return tolerance_of_two(
+            x,
+            y,
+            kernel,
+            gram,
+            self.tolerance,
+            n_draws=self.n_permutations,
+            rng=self._rng(),
+            p_value=p_value,
         )
 
 
@@ -554,7 +599,9 @@ class _Samples:
     @property
     def scaling(self) -> ColumnMoments | None:
         """What columns are standardized by, if they are."""
-        return self.moments if self.is_scaled else None
+        if self.is_scaled:
+            return self.moments
+        return None
 
     @cached_property
     def scaled(self) -> tuple[TestSample, TestSample]:
@@ -645,6 +692,11 @@ def _as_sample(
     if isinstance(given, Source):
         return TestSample.from_source(given, names, size, random_state)
     return TestSample.from_rows(given, names, size, random_state)
+
+
+def _drawn_in_order(sample: TestSample) -> Array:
+    """Return the rows that are held of a sample, in the order in which they were given."""
+    return sample.drawn.rows[np.argsort(sample.drawn.numbers, kind="stable")]
 
 
 def families_of_kernels(

@@ -68,7 +68,9 @@ class PermutationUnits:
         ``one_by_one`` is the number of blocks up to which they are permuted singly by default.
         """
         length = block or 1
-        least_rows = 1 if length == 1 else 2 * length
+        least_rows = 1
+        if length != 1:
+            least_rows = 2 * length
         if min(n, m) < least_rows:
             needed = f"at least 2 blocks of {length} rows are needed in each sample"
             advice = "take a smaller block_length, or more rows"

@@ -60,7 +60,10 @@ def change_text(
 ) -> str:
     """Return a column and how it differs; ``where`` follows "higher", such as "in after"."""
     if each.is_indicator and each.means is not None:
-        name = each.name if INDICATOR in each.name else f"{each.name} = 1"
+        if INDICATOR in each.name:
+            name = each.name
+        else:
+            name = f"{each.name} = 1"
         first, second = _shares(each.means)
         return f"{name}, {second} of {names[1]} and {first} of {names[0]}"
     is_shifted = _is_shifted(each, sizes)
@@ -90,9 +93,16 @@ def _spread_words(spreads: tuple[float, float], names: tuple[str, str]) -> str:
 def shift_words(shift: float, where: str) -> str:
     """Return a shift as "1.2 standard deviations higher in after"."""
     size = abs(shift)
-    text = f"{size:,.0f}" if 100 <= size < LARGE_SHIFT else f"{size:.2g}"
-    unit = "standard deviation" if text == "1" else "standard deviations"
-    side = "higher" if shift > 0 else "lower"
+    if 100 <= size < LARGE_SHIFT:
+        text = f"{size:,.0f}"
+    else:
+        text = f"{size:.2g}"
+    unit = "standard deviations"
+    if text == "1":
+        unit = "standard deviation"
+    side = "lower"
+    if shift > 0:
+        side = "higher"
     return f"{text} {unit} {side} {where}"
 
 
@@ -108,7 +118,9 @@ def _is_shifted(each: FeatureDifference, sizes: tuple[int, int]) -> bool:
 def _log_ratio(spreads: tuple[float, float]) -> float:
     """Return the logarithm of the larger standard deviation over the smaller one."""
     small, large = sorted(spreads)
-    return log(large / small) if small > 0 else inf
+    if small > 0:
+        return log(large / small)
+    return inf
 
 
 def _spread_differs(spreads: tuple[float, float] | None, sizes: tuple[int, int]) -> bool:
@@ -122,7 +134,9 @@ def _spread_differs(spreads: tuple[float, float] | None, sizes: tuple[int, int])
 def _distinguishable(spreads: tuple[float, float]) -> list[str]:
     """Return two standard deviations with two digits, or with three where two are the same."""
     texts = [_in_digits(each, 2) for each in spreads]
-    return texts if texts[0] != texts[1] else [_in_digits(each, 3) for each in spreads]
+    if texts[0] != texts[1]:
+        return texts
+    return [_in_digits(each, 3) for each in spreads]
 
 
 def _in_digits(value: float, digits: int) -> str:

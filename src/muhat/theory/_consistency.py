@@ -10,6 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._parts import as_kernel
+from muhat._tolerances import BOUND_SLACK, VISIBLE_RESIDUAL
 from muhat._validation import as_points, frozen, positive
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError, MuhatTypeError
@@ -19,17 +20,11 @@ from muhat.gram._problem import Spectrum
 from muhat.kernels import Kernel
 from muhat.theory._constants import Constants, stated_constants
 
-SLACK = 1e-6
-"""The relative excess over a bound that counts as rounding."""
-
 EIGENVALUES = 4001
 """Values of γ in [0, κ²] at which Definition 1 is checked, in each of two spacings."""
 
 EXPONENTS = (0.25, 0.5, 1.0, 2.0)
 """Exponents η at which (C3) is checked where the qualification is infinite or not stated."""
-
-VISIBLE = 1e-10
-"""Residuals |r_λ| below this are taken for zero: 1 − s_λ has lost their digits."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ def check_definition_1(
     gamma = gamma[gamma <= kappa2]
     s = filter.path(gamma, grid)
     r = np.abs(1 - s)
-    r[r < VISIBLE] = 0
+    r[r < VISIBLE_RESIDUAL] = 0
     D = [float(((r * gamma**eta).max(axis=1) / lambdas**eta).max()) for eta in etas]
     measured = Constants(
         float(np.abs(s).max()),
@@ -111,7 +106,7 @@ def check_definition_1(
         (measured.C, stated.C),
         *zip(measured.D, stated.D, strict=True),
     ]
-    holds = all(least <= constant * (1 + SLACK) for least, constant in pairs)
+    holds = all(least <= constant * (1 + BOUND_SLACK) for least, constant in pairs)
     return Definition1(lambdas, np.array(etas), measured, stated, holds)
 
 
@@ -126,7 +121,7 @@ def _bound_to(filter: Filter, kappa2: float) -> Filter:
 def _lambdas(who: str, filter: Filter, grid: Array, kappa2: float) -> Array:
     """Return the λ that parameters act as, none beyond κ², where Definition 1 ends."""
     lambdas = np.array([filter.as_lambda(parameter) for parameter in grid.tolist()])
-    if lambdas.max() > kappa2 * (1 + SLACK):
+    if lambdas.max() > kappa2 * (1 + BOUND_SLACK):
         needed = f"the parameter must act as a λ of at most κ² = {kappa2:.6g}"
         raise MuhatError(who, needed, f"λ = {lambdas.max():.6g}")
     return lambdas

@@ -1,0 +1,38 @@
+"""
+Which groups differ?
+====================
+
+Eleven vowels, 90 rows of ten measurements each, by fifteen speakers. Every speaker says every
+vowel, so labels are permuted within speakers. All vowels differ; which of them differ by more than
+a tolerance?
+"""
+
+import numpy as np
+import pandas as pd
+from matplotlib import pyplot
+
+from muhat import (
+    GroupBarsDisplay,
+    GroupColumnDisplay,
+    GroupMapDisplay,
+    GroupTest,
+    GroupTreeDisplay,
+    load_dataset,
+)
+
+WORDS = ["heed", "hid", "head", "had", "hard", "hud", "hod", "hoard", "hood", "who'd", "heard"]
+
+vowel = load_dataset("vowel")  # rows come speaker by speaker, six times through the vowels
+frame = pd.DataFrame(vowel.data, columns=[f"measurement {k}" for k in range(1, 11)])
+speakers = np.repeat(np.arange(15), 66)
+words = np.tile(WORDS, 90)
+
+test = GroupTest(tolerance=0.3, n_permutations=199)
+result = test.test(frame, words, strata=speakers)
+
+figure, axes = pyplot.subplots(2, 2, figsize=(11, 8.5), layout="constrained")
+GroupBarsDisplay.from_result(result).plot(axes[0, 0])
+GroupMapDisplay.from_result(result).plot(axes[0, 1])
+GroupTreeDisplay.from_result(result).plot(axes[1, 0])
+GroupColumnDisplay.from_result(result).plot(axes[1, 1])
+print(result.verdict())

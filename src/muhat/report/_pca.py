@@ -1,0 +1,133 @@
+"""The page of kernel PCA: a map, how many components, what they follow, unusual rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from muhat._summary import FOUND, NEUTRAL
+from muhat._text import count, number
+from muhat._wording import setting_text
+from muhat.figures import components_plot, loadings_bars, noise_plot, scores_plot, variance_bars
+from muhat.filters import TruncatedSVD
+from muhat.pca import ComponentsResult
+from muhat.report._data import Context, data_section
+from muhat.report._document import Cell, Fact, Report, Section, Table
+
+MAX_COMPONENTS = 8
+"""Components with a column in the table of correlations."""
+
+MAX_ROWS = 50
+"""Unusual rows that are listed."""
+
+MAX_LOADING_BARS = 2
+"""Components whose correlations are drawn."""
+
+
+def components_report(result: ComponentsResult, context: Context) -> Report:
+    """Return the page of the components of a table."""
+    pca = result.pca
+    is_tsvd = isinstance(pca.filter_, TruncatedSVD)
+    has_structure = result.choice.best > 0
+    figures = [noise_plot(result.choice)] if is_tsvd else []
+    settings = {
+        "kernel": repr(pca.kernel_),
+        "filter": pca.filter_.label,
+        "n_components": pca.n_components_,
+        **context.settings,
+    }
+    badge = count(pca.n_components_, "component")
+    if not has_structure:
+        badge = "No structure found"
+    return Report(
+        kind="Kernel PCA",
+        question=f"What are the main directions of {result.name}, and which rows are unusual?",
+        verdict=result.verdict(),
+        badge=badge,
+        tone=FOUND if has_structure else NEUTRAL,
+        facts=_facts(result, is_tsvd),
+        sections=[
+            Section("Map", (), (), [scores_plot(result)]),
+            Section("Columns", (), (), [*_bars(result), _loadings_table(result)]),
+            Section("How many components", (), (), [*figures, variance_bars(pca)]),
+            Section("Left-out rows", (), (), [components_plot(result.path)]),
+            Section("Unusual rows", _unusual_sentences(), (), [_unusual_table(result)]),
+        ],
+        data=data_section(context, context.samples("data"), ()),
+        assumptions=_assumptions(),
+        code=context.code,
+        provenance=Context(settings=settings).provenance(),
+    )
+
+
+def _bars(result: ComponentsResult) -> list[object]:
+    shown = min(result.scores.shape[1], MAX_LOADING_BARS)
+    return [loadings_bars(result, k) for k in range(shown)]
+
+
+def _facts(result: ComponentsResult, is_tsvd: bool) -> list[Fact]:
+    pca, choice = result.pca, result.choice
+    taken = "chosen by left-out rows" if result.path.is_chosen else "as given"
+    facts = [Fact("components", f"{pca.n_components_:,}", taken)]
+    if not is_tsvd:
+        setting = setting_text(pca.filter_.symbol, pca.parameter_)
+        facts = [Fact(pca.filter_.label, setting, taken)]
+    else:
+        note = "in left-out rows"
+        share = f"{100 * max(result.explained, 0):.0f} %"
+        facts.append(Fact("variance of columns explained", share, note))
+        what = "noise in a column"
+        if choice.is_limited:
+            what = "left out of a column"
+        facts.append(Fact(what, number(choice.noise_sd), "standard deviation"))
+    return [*facts, Fact("rows", f"{len(result.scores):,}")]
+
+
+def _loadings_table(result: ComponentsResult) -> Table:
+    """Return the correlation of every column with the first components."""
+    shown = min(result.scores.shape[1], MAX_COMPONENTS)
+    strongest = np.argsort(-np.abs(result.correlations[:, :shown]).max(axis=1), kind="stable")
+    rows = []
+    for place in strongest:
+        cells = [Cell(result.columns[place], is_name=True)]
+        for k in range(shown):
+            r = float(result.correlations[place, k])
+            cells.append(Cell(number(r, 2), r))
+        rows.append(cells)
+    titles = ["column"]
+    for k in range(shown):
+        titles.append(f"component {k + 1}")
+    return Table("Correlation of every column with the scores", titles, rows)
+
+
+def _unusual_sentences() -> list[str]:
+    return [
+        "A row is unusual if components that were found without it describe it badly. The p-value "
+        "is the share of rows with an error at least as large: some row always has the smallest."
+    ]
+
+
+def _unusual_table(result: ComponentsResult) -> Table:
+    rows = []
+    for place in result.unusual[:MAX_ROWS].tolist():
+        own = int(result.row_numbers[place])
+        error, p = float(result.errors[place]), float(result.p_values[place])
+        cells = [Cell(str(own), own), Cell(number(error), error), Cell(number(p), p)]
+        if result.labels is not None:
+            cells.append(Cell(str(result.labels[place]), is_name=True))
+        rows.append(cells)
+    titles = ["row", "error, left out", "novelty p"]
+    if result.labels is not None:
+        titles.append("label")
+    return Table("The most unusual rows, counted from 1", titles, rows)
+
+
+def _assumptions() -> list[str]:
+    return [
+        "Noise is taken to be independent between columns and as large in every column. Columns in "
+        "different units should be standardized; noise that columns share counts as signal.",
+        "Components describe what varies most under the kernel, not what matters for a question: a "
+        "small but important difference may be in none of the first ones.",
+        "Correlations are linear: a component can depend on a column without any correlation.",
+        "Novelty p-values of left-out rows are ranks. Among many rows small ones are expected: "
+        "about 1 % of rows have p ≤ 0.01.",
+    ]
