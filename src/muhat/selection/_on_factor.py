@@ -147,7 +147,7 @@ class Lanczos:
                 v -= (self.basis[: k + 1] @ v) @ self.basis[: k + 1]
             norm = float(np.linalg.norm(v))
             self.beta.append(norm)
-            self.is_exhausted = norm <= np.finfo(float).eps * max(self.alpha)
+            self.is_exhausted = norm <= float(np.finfo(float).eps) * max(self.alpha)
             self._next = quotient(v, np.asarray(norm))
         self._decompose()
 
