@@ -64,7 +64,9 @@ def with_interval(
     """
     value, low, high = (row[key] for key in (name, f"{name}_low", f"{name}_high"))
     if digits is None:
-        digits = 2 if max(abs(low), abs(high)) < 10 else 1
+        digits = 1
+        if max(abs(low), abs(high)) < 10:
+            digits = 2
     return f"{decimal(value, digits)}{unit} [{decimal(low, digits)}, {decimal(high, digits)}]"
 
 

@@ -51,7 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     app.command()(reproduce_command)
     command: Any = typer.main.get_command(app)
-    given = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments is None:
+        given = sys.argv[1:]
+    else:
+        given = list(arguments)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -174,7 +177,9 @@ def _chosen(names: Iterable[str]) -> list[Experiment]:
 
 def _unknown(name: str, names: list[str]) -> MuhatError:
     close = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-    advice = f"did you mean {close[0]!r}?" if close else ""
+    advice = ""
+    if close:
+        advice = f"did you mean {close[0]!r}?"
     return MuhatError(
         "reproduce", f"the name must be one of {', '.join(names)}", repr(name), advice
     )
@@ -186,7 +191,9 @@ def _pages_of(chosen: Iterable[Experiment], first: Path) -> dict[Path, Page]:
     pages = {}
     for name, page in PAGES.items():
         if names & page.experiments.keys():
-            path = first if name == "evidence" else first.with_name(f"{name}.md")
+            path = first
+            if name != "evidence":
+                path = first.with_name(f"{name}.md")
             pages[path] = page
     return pages
 

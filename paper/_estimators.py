@@ -106,7 +106,9 @@ def losses_by_rule(exact: ExactLosses, kappa2: float = KAPPA2) -> list[Estimator
     up to ``MAX_ROWS_LEFT_OUT`` points, in ``LEFT_OUT``; "default" is what ``KernelMean()`` makes of
     the same Gram matrix.
     """
-    ours = LEFT_OUT if exact.problem.n <= MAX_ROWS_LEFT_OUT else ()
+    ours: tuple[str, ...] = ()
+    if exact.problem.n <= MAX_ROWS_LEFT_OUT:
+        ours = LEFT_OUT
     chosen, auto = _by_leave_one_out(exact, (*BY_LOO, *ours), kappa2)
     truncated = exact.of_choice(GCV().choose(exact.problem, LeadingComponents()))
     return [

@@ -62,7 +62,9 @@ def locked(folder: Path) -> Iterator[None]:
     Files that a killed run was writing are deleted.
     """
     make_folder(folder)
-    descriptor = None if fcntl is None else os.open(folder, os.O_RDONLY)
+    descriptor = None
+    if fcntl is not None:
+        descriptor = os.open(folder, os.O_RDONLY)
     try:
         if descriptor is not None:
             _lock(descriptor, folder)

@@ -68,6 +68,10 @@ def _preface(page: Page, found: list[tuple[Experiment, Results]]) -> str:
         f"{page.preface} Brackets are 95 % confidence intervals unless said otherwise.",
         f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core.",
     ]
+    there = [experiment.name for experiment, _ in found]
+    missing = [name for name in page.experiments if name not in there]
+    if missing:
+        lines.append(f"Without results: {', '.join(missing)}.")
     if small:
         lines.append(
             f"**Quick run, far below the paper's sizes, without verdicts: {', '.join(small)}.**"
@@ -81,7 +85,9 @@ def _claims(found: list[tuple[Experiment, Results]]) -> str:
     for experiment, results in found:
         is_quick = experiment.is_quick(results)
         for claim in experiment.claims(results):
-            verdict = QUICK if is_quick else f"**{claim.verdict}**"
+            verdict = QUICK
+            if not is_quick:
+                verdict = f"**{claim.verdict}**"
             lines.append([claim.place, claim.says, claim.number, verdict])
     return _table(["where", "the paper says", "we find", "verdict"], lines)
 
@@ -96,7 +102,9 @@ def _findings(found: list[tuple[Experiment, Results]]) -> str:
 
 
 def _table(header: list[str], lines: list[list[str]]) -> str:
-    return "\n".join(markdown(header, lines)) if lines else ""
+    if lines:
+        return "\n".join(markdown(header, lines))
+    return ""
 
 
 def _section(experiment: Experiment, results: Results, links: str) -> str:
@@ -113,4 +121,6 @@ def _short(value: object) -> str:
         return ", ".join(f"{key} {_short(each)}" for key, each in value.items())
     if isinstance(value, list):
         return "(" + ", ".join(map(_short, value)) + ")"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)

@@ -11,7 +11,9 @@ class Progress:
     """Print a line on stderr for each experiment; a run calls the methods as it proceeds."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
-        self.stream = sys.stderr if stream is None else stream
+        self.stream = stream
+        if stream is None:
+            self.stream = sys.stderr
 
     def started(self, name: str, tasks: int, finished: int) -> None:
         """Draw a bar on a terminal; ``finished`` of the tasks have a checkpoint already."""
@@ -35,7 +37,9 @@ class Progress:
 
     def skipped(self, name: str, *, same_source: bool) -> None:
         """Print that the table was there; it may be from before the source code was changed."""
-        note = "" if same_source else ", by source code that has changed since"
+        note = ", by source code that has changed since"
+        if same_source:
+            note = ""
         self._print(f"{name}: already computed{note}")
 
     def interrupted(self, name: str, tasks: int, finished: int) -> None:

@@ -99,13 +99,15 @@ def source_commit(package: Path, results: Path) -> str | None:
         commit = _git(package, "rev-parse", "HEAD")
         top = Path(_git(package, "rev-parse", "--show-toplevel")).resolve()
         inside = results.resolve().is_relative_to(top) and results.resolve() != top
-        but_results = (
-            [f":(exclude){results.resolve().relative_to(top).as_posix()}"] if inside else []
-        )
+        but_results = []
+        if inside:
+            but_results = [f":(exclude){results.resolve().relative_to(top).as_posix()}"]
         changed = _git(top, "status", "--porcelain", "--", ".", *but_results)
     except (OSError, subprocess.SubprocessError):
         return None
-    return f"{commit}-dirty" if changed else commit
+    if changed:
+        return f"{commit}-dirty"
+    return commit
 
 
 def _git(folder: Path, *arguments: str) -> str:

@@ -81,7 +81,9 @@ def reproduce(
                 run.check_settings()
         with process_pool(jobs) as pool:
             for run in runs:
-                there = None if again else run.results()
+                there = None
+                if not again:
+                    there = run.results()
                 if there is None:
                     run.compute(pool, shown)
                 else:
@@ -137,7 +139,9 @@ class _Run:
         except (ResultsError, LookupError, TypeError):
             return None
         is_current = version == self.provenance.versions["muhat"]
-        return there if is_current and self._has_these_settings(there) else None
+        if is_current and self._has_these_settings(there):
+            return there
+        return None
 
     def compute(self, pool: ProcessPoolExecutor, progress: Progress) -> None:
         """Compute the tasks that have no checkpoint, and write the results."""

@@ -54,7 +54,8 @@ def gaussian_kernels(draws: Iterable[Draw], factor: float = 1.0) -> list[Kernel]
 def exact_losses(draws: Iterable[Draw], kernels: Iterable[Kernel] | None = None) -> ExactLosses:
     """Return the exact losses of filters, by default under Gaussian kernels by the median rule."""
     draws = list(draws)
-    kernels = gaussian_kernels(draws) if kernels is None else kernels
+    if kernels is None:
+        kernels = gaussian_kernels(draws)
     return ExactLosses.from_samples(
         [draw.X for draw in draws], [draw.distribution for draw in draws], kernels
     )

@@ -53,9 +53,14 @@ def improvement(losses: Array, baseline: Array) -> Interval:
 
 
 def _standard_error(values: Array) -> float:
-    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+    if len(values) > 1:
+        return float(np.std(values, ddof=1) / np.sqrt(len(values)))
+    return float("nan")
 
 
 def _around(value: float, error: float, n: int) -> Interval:
-    reach = error * float(student.ppf((1 + LEVEL) / 2, n - 1)) if n > 1 else float("nan")
+    if n > 1:
+        reach = error * float(student.ppf((1 + LEVEL) / 2, n - 1))
+    else:
+        reach = float("nan")
     return Interval(value, value - reach, value + reach)

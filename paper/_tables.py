@@ -138,4 +138,6 @@ def _read(cell: str) -> str | float | bool | None:
         return WORDS[cell]
     if INTEGER.fullmatch(cell):
         return int(cell)
-    return float(cell) if FLOAT.fullmatch(cell) else cell
+    if FLOAT.fullmatch(cell):
+        return float(cell)
+    return cell

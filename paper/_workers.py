@@ -89,7 +89,9 @@ def in_processes(
     calls: Sequence[TaskCall], pool: ProcessPoolExecutor
 ) -> Generator[tuple[TaskCall, FinishedTask], None, None]:
     """Yield tasks as they are finished; those that measure times are computed one at a time."""
-    groups = [[call] for call in calls] if calls[0].experiment.alone else [calls]
+    groups = [calls]
+    if calls[0].experiment.alone:
+        groups = [[call] for call in calls]
     try:
         for group in groups:
             with _interrupts_deferred():

@@ -271,8 +271,8 @@ def figure(results: Results) -> Any:
                 right.plot([1, row["regret_high"]], [y, y], color=colour, linewidth=1.0)
                 right.plot(row["regret"], y, "o", color=colour, markersize=4.5)
     left.set_xscale("log")
-    left.set_xlabel("components: chosen (dot, range), best (black)")
-    right.set_xlabel("error over the least (dot: mean, line: worst)")
+    left.set_xlabel("components (black: the best)")
+    right.set_xlabel("error over the least (to the worst)")
     for ax in (left, right):
         name_rows(ax, shapes)
     right.set_yticklabels([])
