@@ -75,21 +75,22 @@ def gains(
 def bootstrap_ratio(rows: Array, n: int, samples: int, seed: int) -> float:
     """Return the bootstrap standard error of ‖μ‖ over its standard deviation over new samples.
 
-    Under the Gaussian kernel; both are root mean squares over the samples, each of which is
-    resampled as many times as there are samples.
+    Under the Gaussian kernel. m samples are resampled m times each, and m² new samples are drawn.
+    Rows are drawn without replacement, which makes the standard deviation too small by a share of
+    n/2N if there are N: take files of many more rows than n.
     """
     population = Population(kernel_for(rows, "gaussian", 1.0), rows)
 
     def norm(X: Array) -> float:
         return StackedMean(kernel=population.kernel).fit(X).embedding_.norm()
 
-    norms, variances = [], []
+    variances = []
     for sample in range(samples):
         X = rows[population.draw(n, [seed, sample])]
-        norms.append(norm(X))
         rng = np.random.default_rng([seed, sample, 2])
         again = [norm(X[rng.integers(n, size=n)]) for _ in range(samples)]
         variances.append(np.var(again, ddof=1))
+    norms = [norm(rows[population.draw(n, [seed, sample])]) for sample in range(samples**2)]
     return float(np.sqrt(np.mean(variances) / np.var(norms, ddof=1)))
 
 
@@ -115,12 +116,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     files = sorted(asked.folder.glob("*.csv"))
     if asked.bootstrap:
-        lines = []
+        lines, ratios = [], []
         for path in files:
             rows = rows_of_file(path)
             ratio = bootstrap_ratio(rows, asked.n, asked.samples, asked.seed)
             moved = moved_by_noise(rows, asked.n, asked.seed)
+            ratios.append(ratio)
             lines.append([path.stem, decimal(ratio, 2), f"{moved:.1e}"])
+        lines.append([f"mean of {len(files)}", decimal(float(np.mean(ratios)), 2), ""])
         titles = ["data set", "bootstrap / true standard error", "moved by noise of 1e-9"]
         print("\n".join(markdown(titles, lines)))
         return

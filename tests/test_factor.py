@@ -250,8 +250,8 @@ def test_scores_on_the_whole_matrix_are_exact():
     risk = float(scores.unshrunk) / problem.n
     on_factor_only = scores.gains(0, candidates[0].grid)
     np.testing.assert_allclose(on_factor_only, expected, atol=1e-8 * risk)
-    problem.lanczos.settle(1e-5)
-    scores.settled_from = 1e-5
+    problem.lanczos.converge(1e-5)
+    scores.converged_from = 1e-5
     by_products = scores.gains(0, candidates[0].grid)
     np.testing.assert_allclose(by_products, expected, atol=1e-8 * risk)
 

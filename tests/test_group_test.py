@@ -495,6 +495,12 @@ def test_p_values_of_few_rows_say_so():
         ),
         ("shop", {}, "groups='shop' must name a column of a data frame"),
         (None, {}, "groups must have a label for each row, got None"),
+        (list("abcdef"), {}, "some group must have two rows, or nothing can be compared, got 6"),
+        (
+            list("aabbcc"),
+            {"clusters": [1, 1, 2, 2, 3, 3]},
+            "some group must have two clusters, or nothing can be compared",
+        ),
         (5, {}, "got a int"),
         (
             list("aabbaa"),
@@ -551,3 +557,30 @@ def test_a_small_p_of_one_group_beside_a_large_one_of_all_is_called_a_hint():
     result = GroupTest(n_permutations=199).test(X, labels)
     assert result.p_value > 0.05 >= result.groups[0].p_value
     assert "corrected for 5 groups: a hint, not a finding." in result.verdict()
+
+
+def test_verdicts_have_shares_of_categories_and_name_both_of_two_groups():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(list("abcd"), 40)
+    north = (rng.random(160) < np.where(groups == "b", 0.9, 0.3)).astype(float)
+    frame = pd.DataFrame({"region = north": north, "x": rng.normal(size=160)})
+    test = GroupTest(n_permutations=199)
+    shares = [100 * north[groups == "b"].mean(), 100 * north[groups != "b"].mean()]
+    expected = f"region = north, {shares[0]:.0f} % of b and {shares[1]:.0f} % of the rest."
+    assert expected in test.test(frame, groups).verdict()
+    site = np.tile([0, 1], 80)
+    assert test.test(frame, groups, strata=site).groups[0].shares is None
+    X = rng.normal(size=(80, 1)) * np.repeat([1.0, 4.0], 40)[:, None]
+    verdict = test.test(X, groups[:80]).verdict()
+    assert "which varies less in a (0.2" in verdict
+    assert "times the standard deviation in b)." in verdict
+
+
+def test_a_difference_of_columns_together_is_not_laid_on_one_of_them():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(list("abc"), 60)
+    X = rng.normal(size=(180, 2))
+    X[groups == "b", 1] = 0.95 * X[groups == "b", 0] + 0.31 * X[groups == "b", 1]
+    result = GroupTest(n_permutations=199).test(X, groups)
+    assert result.p_value <= 0.05
+    assert "No single column shows it: the columns differ together" in result.verdict()

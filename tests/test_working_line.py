@@ -1,4 +1,4 @@
-"""The line that shows on a terminal that a command has begun."""
+"""The line that shows on a terminal that a command has started."""
 
 import io
 

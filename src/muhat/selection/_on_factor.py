@@ -53,20 +53,20 @@ PROBE_TOL = 1e-6
 MAX_PROBE_STEPS = 40
 """The most products with A for that."""
 
-SETTLED = 1e-11
-"""The relative change at which the weights have settled."""
+CONVERGED = 1e-11
+"""The relative change at which the weights have converged."""
 
-NEARLY_SETTLED = 1e-6
+NEARLY_CONVERGED = 1e-6
 """The same for λ that are scored only."""
 
 MAX_STEPS = 150
 """The most products with A: a fraction of an eigendecomposition."""
 
-SETTLED_BELOW = 10.0
-"""λ down to the chosen one divided by this are scored by settled products."""
+CONVERGED_BELOW = 10.0
+"""λ down to the chosen one divided by this are scored by converged products."""
 
 MAX_ROUNDS = 5
-"""How often the choice may move to a λ that products have not settled for yet."""
+"""How often the choice may move to a λ that products have not converged for yet."""
 
 FIRST_STEPS = 16
 """Products before the weights are looked at for the first time."""
@@ -93,7 +93,7 @@ class ProductProblem(InMemoryProblem):
     @cached_property
     def largest_eigenvalue(self) -> float:  # type: ignore[override]
         """γ_max, which Lanczos' iteration finds first."""
-        self.lanczos.settle(float(self.trace))
+        self.lanczos.converge(float(self.trace))
         return float(self.lanczos.theta[-1])
 
     @cached_property
@@ -147,7 +147,7 @@ class Lanczos:
                 v -= (self.basis[: k + 1] @ v) @ self.basis[: k + 1]
             norm = float(np.linalg.norm(v))
             self.beta.append(norm)
-            self.is_exhausted = norm <= np.finfo(float).eps * max(self.alpha)
+            self.is_exhausted = norm <= float(np.finfo(float).eps) * max(self.alpha)
             self._next = quotient(v, np.asarray(norm))
         self._decompose()
 
@@ -169,8 +169,8 @@ class Lanczos:
         """Return the coordinates of A(A + λ)⁻¹q in the basis."""
         return self.W @ (self.first * self.theta / (self.theta + lam))
 
-    def settle(self, lam: float, tolerance: float = SETTLED) -> bool:
-        """Take products until A(A + λ)⁻¹q has settled, and return whether it has."""
+    def converge(self, lam: float, tolerance: float = CONVERGED) -> bool:
+        """Take products until A(A + λ)⁻¹q has converged, and return whether it has."""
         if not self.steps:
             self.advance(FIRST_STEPS)
         while True:
@@ -363,8 +363,8 @@ class ScoresOnFactor(Scores):
     ) -> None:
         super().__init__(problem, candidates)
         self.bias_factor, self.resolvents = bias_factor, resolvents
-        self.settled_from = np.inf
-        """The least λ for which products with A have settled."""
+        self.converged_from = np.inf
+        """The least λ for which products with A have converged."""
         self.correction = Correction.none(problem.n)
         self.unshrunk = problem.left_out.sums.unshrunk
 
@@ -377,7 +377,7 @@ class ScoresOnFactor(Scores):
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
             return 0.0 - (2 * sums.linear * r + factor * sums.quadratic * r**2)
         chunks: list[Array] = []
-        for part in (grid < self.settled_from, grid >= self.settled_from):
+        for part in (grid < self.converged_from, grid >= self.converged_from):
             numbers = np.flatnonzero(part)
             chunks += [numbers[some] for some in slices(0, len(numbers), PARAMETERS_PER_BLOCK)]
         found = share_between_cores(
@@ -398,7 +398,7 @@ class ScoresOnFactor(Scores):
         c = 1 - p
         s = c * grid
         a, a2 = map(np.add, self.resolvents.diagonals(s), self.correction.on(s))
-        if grid.min() >= self.settled_from:
+        if grid.min() >= self.converged_from:
             b, b2 = self.problem.lanczos.products(s)
         else:
             b, b2 = self.resolvents.products(s, q)
@@ -469,7 +469,7 @@ def choose_on_factor(
     place = [type(each) for each in filters].index(Tikhonov)
     resolvents = FactorResolvents.from_factor(factor.L, problem.gram.diagonal())
     scores = ScoresOnFactor(problem, candidates, bias_factor, resolvents)
-    choices = _settled_choices(rule, scores, candidates, place)
+    choices = _converged_choices(rule, scores, candidates, place)
     if choices is None:
         return None
     rest = 1 - problem.mass_range[1]
@@ -477,7 +477,7 @@ def choose_on_factor(
     if correction is None:
         return None
     scores.correction = correction
-    choices = _settled_choices(rule, scores, candidates, place)
+    choices = _converged_choices(rule, scores, candidates, place)
     if choices is None:
         return None
     error = scores.error(place, choices[place].parameter)
@@ -487,22 +487,22 @@ def choose_on_factor(
     return FactorChoices(choices, error)
 
 
-def _settled_choices(
+def _converged_choices(
     rule: LeaveOneOut, scores: ScoresOnFactor, candidates: Sequence[Candidates], place: int
 ) -> list[Choice] | None:
-    """Return the choices once products with A have settled around the one at a place.
+    """Return the choices once products with A have converged around the one at a place.
 
-    None if they do not settle.
+    None if they do not converge.
     """
     lanczos = scores.problem.lanczos
     for _ in range(MAX_ROUNDS):
         choices = rule.refined(scores, candidates)
         lam: Any = choices[place].parameter
-        if lam >= scores.settled_from and lanczos.settle(lam):
+        if lam >= scores.converged_from and lanczos.converge(lam):
             return choices
-        if not lanczos.settle(lam / SETTLED_BELOW, NEARLY_SETTLED):
+        if not lanczos.converge(lam / CONVERGED_BELOW, NEARLY_CONVERGED):
             return None
-        scores.settled_from = lam / SETTLED_BELOW
+        scores.converged_from = lam / CONVERGED_BELOW
     return None
 
 
@@ -511,4 +511,4 @@ def _with_solution(problem: ProductProblem, choice: Choice) -> Choice:
     if choice.filter.constant:
         return choice
     x = problem.lanczos.vector(problem.lanczos.shrunk(choice.parameter))
-    return replace(choice, solution=problem.root_masses * x, residual=SETTLED)
+    return replace(choice, solution=problem.root_masses * x, residual=CONVERGED)

@@ -258,6 +258,10 @@ class GroupDesign:
         self, strata: Codes | None, clusters: Codes | None, pairs: Codes | None
     ) -> None:
         """Raise MuhatError if no relabeling differs from the observed labels."""
+        if self.counts.sum(axis=0).max() == 1:
+            what = "row" if clusters is None else "cluster"
+            needed = f"some group must have two {what}s, or nothing can be compared"
+            raise MuhatError(WHO, needed, f"{self.n_groups:,} groups of one {what}")
         if self.is_permutable:
             return
         if strata is None and pairs is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -165,3 +166,21 @@ def _spreads(X: Array, design: GroupDesign) -> Array:
     own = squares / np.maximum(n - 1, 1)
     others = (squares.sum(axis=0) - squares) / np.maximum(n.sum() - n - len(n) + 1, 1)
     return np.sqrt(quotient(own, others))
+
+
+def shares_of_ones(
+    rows: Array, group: Array, columns: Sequence[int]
+) -> list[tuple[float, float] | None]:
+    """Return the share of ones in each group and in the rest, in one column for every group.
+
+    It is None for a column of other values than zeros and ones.
+    """
+    found: list[tuple[float, float] | None] = []
+    for t, column in enumerate(columns):
+        values = rows[:, column]
+        if not np.isin(values, (0, 1)).all() or not np.ptp(values):
+            found.append(None)
+            continue
+        inside = group == t
+        found.append((float(values[inside].mean()), float(values[~inside].mean())))
+    return found

@@ -8,6 +8,7 @@ from typing import Any
 
 from muhat._summary import FOUND, NEUTRAL, Summary
 from muhat._wording import p_text, p_value_text, rows_text, shift_text
+from muhat.data._selection import INDICATOR
 from muhat.testing._group_columns import GroupFeature
 from muhat.testing._group_pictures import GroupPictures
 from muhat.testing._results import LEVEL, Result
@@ -16,6 +17,7 @@ from muhat.testing._wording import (
     MIN_SPREAD_ERRORS,
     MIN_SPREAD_RATIO,
     MIN_STANDARD_ERRORS,
+    share_texts,
     shift_words,
 )
 
@@ -46,6 +48,9 @@ class GroupDifference:
     spread: float
     """The standard deviation of that column in the group over that within the others; 0 if the
     group has one row."""
+    shares: tuple[float, float] | None = None
+    """Of a column of zeros and ones, the share of ones in the group and in the rest; None for
+    other columns, and with strata."""
     p_tolerance: float | None = None
     """For a distance of more than the tolerance from the rest, corrected for the number of groups:
     approximate, and never below ``p_value``. None without a tolerance."""
@@ -77,6 +82,8 @@ class _Change:
     column: str
     shift: float
     spread: float
+    rest: str = "the rest"
+    shares: tuple[float, float] | None = None
 
     @property
     def kind(self) -> str:
@@ -97,15 +104,21 @@ class _Change:
     @property
     def words(self) -> str:
         """The change as the end of a sentence."""
+        if self.shares is not None:
+            own, others = share_texts(self.shares)
+            name = self.column
+            if INDICATOR not in name:
+                name = f"{name} = 1"
+            return f"{name}, {own} of {self.group} and {others} of {self.rest}"
         kind = self.kind
         if kind == "mean":
-            words = shift_words(self.shift, f"in {self.group} than in the rest")
+            words = shift_words(self.shift, f"in {self.group} than in {self.rest}")
             return f"{self.column}, whose mean is {words}"
         if kind == "spread":
             more = "less"
             if self.spread > 1:
                 more = "more"
-            times = f"{self.spread:.2g} times the standard deviation of the others"
+            times = f"{self.spread:.2g} times the standard deviation in {self.rest}"
             return f"{self.column}, which varies {more} in {self.group} ({times})"
         return f"{self.column}, in the shape of its distribution more than in its mean or spread"
 
@@ -252,13 +265,20 @@ class GroupResult(Result):
         If no group stands out, it is the group with the largest shift of the column that differs
         most.
         """
-        if not self.features or self.features[0].p_value > level:
+        if not self.features:
             return ""
+        if self.features[0].p_value > level:
+            if len(self.features) == 1:
+                return ""
+            return (
+                "No single column shows it: the columns differ together, or many of them a little."
+            )
         most = self.features[0]
         first = self.groups[0]
         if self.tolerance is not None:
             first = next(iter(self._more_than_tolerance(level)), first)
-        if first.p_value > level:
+        p_of_column = {each.name: each.p_value for each in self.features}
+        if first.p_value > level or p_of_column[first.column] > level:
             n = self._rows_of(most.group)
             change = _Change(most.group, n, self.n, most.name, most.shift, most.spread)
             return f"Largest difference: {change.words}."
@@ -268,15 +288,31 @@ class GroupResult(Result):
         return next(each.n for each in self.groups if str(each.group) == group)
 
     def _change(self, each: GroupDifference) -> _Change:
-        return _Change(str(each.group), each.n, self.n, each.column, each.shift, each.spread)
+        rest = "the rest"
+        if len(self.groups) == 2:
+            (rest,) = (str(other.group) for other in self.groups if other is not each)
+        return _Change(
+            str(each.group),
+            each.n,
+            self.n,
+            each.column,
+            each.shift,
+            each.spread,
+            rest,
+            each.shares,
+        )
 
     def change_text(self, each: GroupDifference) -> str:
         """Return the column in which a group differs most, and by how much, for a table."""
         if not each.column:
             return ""
         change = self._change(each)
-        if each.p_value > LEVEL and change.kind == "shape":
+        if change.kind != "shape":
+            return f"{each.column} {change.short}"
+        if each.p_value > LEVEL:
             return f"{each.column} {shift_text(each.shift)}"
+        if self.features[0].p_value > LEVEL:
+            return "no single column"
         return f"{each.column} {change.short}"
 
     def column_text(self, each: GroupFeature) -> str:

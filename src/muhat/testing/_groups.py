@@ -19,7 +19,7 @@ from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
 from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest, spectral_gram
 from muhat.testing._designs import GroupDesign, encode
 from muhat.testing._distances import Distance
-from muhat.testing._group_columns import ColumnDifferences, column_differences
+from muhat.testing._group_columns import ColumnDifferences, column_differences, shares_of_ones
 from muhat.testing._group_pairs import (
     PairChunk,
     PairFactor,
@@ -197,7 +197,10 @@ class GroupTest(PermutationTest):
         if self.tolerance is not None:
             found = self._with_tolerance(found, scaled, permuted, "pairs" in codes, rng)
         n_rows = np.bincount(codes["groups"].codes, minlength=design.n_groups)
-        groups = _group_differences(found, design, n_rows, columns, names)
+        shares: list[tuple[float, float] | None] = [None] * design.n_groups
+        if len(design.counts) == 1:
+            shares = shares_of_ones(rows, codes["groups"].codes, columns.columns)
+        groups = _group_differences(found, design, n_rows, columns, names, shares)
         quantiles = column_quantiles(
             rows, codes["groups"].codes, names, columns.features, design.n_groups
         )
@@ -500,6 +503,7 @@ def _group_differences(
     n_rows: Array,
     columns: ColumnDifferences,
     names: tuple[str, ...],
+    shares: list[tuple[float, float] | None],
 ) -> list[GroupDifference]:
     """Return every group against the rest."""
     groups = []
@@ -517,6 +521,7 @@ def _group_differences(
                 names[column],
                 float(columns.shifts[t, column]),
                 float(columns.spreads[t, column]),
+                shares[t],
                 p_tolerance,
             )
         )

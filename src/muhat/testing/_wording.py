@@ -64,7 +64,7 @@ def change_text(
             name = each.name
         else:
             name = f"{each.name} = 1"
-        first, second = _shares(each.means)
+        first, second = share_texts(each.means)
         return f"{name}, {second} of {names[1]} and {first} of {names[0]}"
     is_shifted = _is_shifted(each, sizes)
     shifted = f"mean of {each.name}, {shift_words(each.shift, where)}"
@@ -146,7 +146,7 @@ def _in_digits(value: float, digits: int) -> str:
     return f"{value:,.{max(0, digits - 1 - floor(log10(value)))}f}"
 
 
-def _shares(means: tuple[float, float]) -> list[str]:
+def share_texts(means: tuple[float, float]) -> list[str]:
     """Return two shares in percent, with as few decimals as tell them apart."""
     for decimals in range(MAX_DECIMALS + 1):
         texts = [f"{100 * mean:.{decimals}f} %" for mean in means]
