@@ -205,7 +205,9 @@ def figure(results: Results) -> Any:
             label = method if ax is axes[0] else None
             ax.plot(x, y, "o-", color=colour, markersize=3.5, linewidth=1.4, label=label)
         ax.set_xscale("log")
-        ax.set_yscale("log")
+        ax.set_xticks(x, list(map(str, x)))
+        ax.minorticks_off()
+        ax.set_ylim(bottom=0)
         ax.set_xlabel("components")
     axes[0].set_ylabel("mean squared error")
     letter_panels(axes, [f"noise {noise}" for noise in levels])

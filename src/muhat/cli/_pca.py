@@ -8,7 +8,7 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
@@ -144,7 +144,7 @@ def pca_command(
             table.data if standardize else ColumnFrame(table.data, table.feature_names),
             name=table.name,
             columns=table.feature_names,
-            labels=None if by is None else sample.labels[by],
+            labels=None if by is None else sample.labels[by].tolist(),
         )
     result = replace(result, row_numbers=sample.numbers + 1)
     if scores is not None:
@@ -185,10 +185,10 @@ def _components(text: str) -> int | str:
     return number
 
 
-def _bandwidth(text: str) -> float | str:
+def _bandwidth(text: str) -> float | Literal["median"]:
     """Return a bandwidth as a kernel takes it, or raise MuhatError."""
     if text == "median":
-        return text
+        return "median"
     try:
         return positive("--bandwidth", "it", float(text), " or 'median'")
     except ValueError:

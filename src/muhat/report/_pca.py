@@ -7,7 +7,14 @@ import numpy as np
 from muhat._summary import FOUND, NEUTRAL
 from muhat._text import count, number
 from muhat._wording import setting_text
-from muhat.figures import components_plot, loadings_bars, noise_plot, scores_plot, variance_bars
+from muhat.figures import (
+    Bars,
+    components_plot,
+    loadings_bars,
+    noise_plot,
+    scores_plot,
+    variance_bars,
+)
 from muhat.filters import TruncatedSVD
 from muhat.pca import ComponentsResult
 from muhat.report._data import Context, data_section
@@ -59,7 +66,7 @@ def components_report(result: ComponentsResult, context: Context) -> Report:
     )
 
 
-def _bars(result: ComponentsResult) -> list[object]:
+def _bars(result: ComponentsResult) -> list[Bars]:
     shown = min(result.scores.shape[1], MAX_LOADING_BARS)
     return [loadings_bars(result, k) for k in range(shown)]
 
