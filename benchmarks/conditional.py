@@ -34,7 +34,7 @@ def leave_one_out(n: int = 2000, rounds: int = 3) -> Iterator[Ratio]:
     )
     count = sum(len(each.grid) for each in candidates)
     yield Ratio(
-        f"{count} leave-one-out scores of a regression, n = {n}, against one eigh", ours, eigh, 0.5
+        f"{count} leave-one-out scores of a regression, n = {n}, against one eigh", ours, eigh, 0.3
     )
 
 

@@ -15,9 +15,13 @@ import numpy as np
 
 from benchmarks.timing import Ratio, medians
 from muhat import ConditionalMean, Gaussian, IndependenceTest, KernelMean, TwoSampleTest
+from muhat.filters import Tikhonov
+from muhat.gram import DenseGram, DenseProblem
+from muhat.gram._factor import factor_of_sample
 from muhat.selection import LeaveOneOut
 from muhat.selection._base import Candidates
 from muhat.selection._leave_one_out import gain_errors
+from muhat.selection._on_factor import ProductProblem, choose_on_factor
 from muhat.selection._smoother import LeaveOneOutSmoother
 
 BASE = "import sklearn.base, scipy.stats"
@@ -120,6 +124,59 @@ def _lost_by_choice(X: np.ndarray, mu: KernelMean) -> Ratio:
     return Ratio(what, max(float(largest - own), 0.0), error, 0.1, unit="")
 
 
+SETTINGS = tuple((d, width) for d in (5, 8, 20, 50) for width in (0.3, 0.5, 1.0))
+"""Columns, and bandwidths in units of the median."""
+
+
+def choices_on_factors(
+    n: int = 1500, settings: Sequence[tuple[int, float]] = SETTINGS, draws: int = 2
+) -> Iterator[Ratio]:
+    """What F-KMSE's λ loses by being chosen on a factor, and how far its gain is off.
+
+    Normal rows, rows of normal mixtures with heavy tails, and exponential ones.
+    """
+    rule, filter = LeaveOneOut(bias_factor="auto"), Tikhonov()
+    lost, off, decomposed = [0.0], [0.0], 0
+    for seed in range(100, 100 + draws):
+        for d, width in settings:
+            for X in _made(np.random.default_rng([seed, d]), n, d):
+                kernel = Gaussian(width * Gaussian().resolve(X).bandwidth)
+                gram = DenseGram.from_sample(kernel, X)
+                found = choose_on_factor(
+                    ProductProblem(gram), rule, [filter], factor_of_sample(kernel, X)
+                )
+                if found is None:
+                    decomposed += 1
+                    continue
+                problem, [own] = DenseProblem(gram), found.choices
+                best = rule.choose(problem, filter)
+                both = np.array([own.parameter, best.parameter])
+                gains = rule.prepare(problem, [Candidates(filter, both)]).gains(0, both)
+                error = gain_errors(problem, problem.rows, [best]).standard_errors[0]
+                lost.append(float(gains[1] - gains[0]) / error)
+                off.append(abs(float(own.gain - gains[0])) / error)
+    print(
+        f"λ chosen on a factor, {len(lost) - 1} samples of {n} rows, {decomposed} more decomposed: "
+        f"gains off by {np.median(off):.2g} of their standard error (median), {max(off):.2g} (most)"
+    )
+    yield Ratio(
+        f"the most that λ chosen on a factor of {n} rows loses, in standard errors of the gain",
+        max(lost),
+        1.0,
+        0.1,
+        unit="",
+    )
+
+
+def _made(rng: np.random.Generator, n: int, d: int) -> Iterator[np.ndarray]:
+    """Yield normal, mixed and exponential rows."""
+    X = rng.normal(size=(n, d))
+    yield X
+    centres = 3 * rng.normal(size=(5, d))
+    yield X * rng.gamma(2.0, size=(n, 1)) + centres[rng.integers(5, size=n)]
+    yield rng.exponential(size=(n, d))
+
+
 def conditional_scores(n: int = 2000, rounds: int = 5) -> Iterator[Ratio]:
     """All leave-one-out scores of a ConditionalMean beyond the decomposition they share."""
     rng = np.random.default_rng(0)
@@ -149,13 +206,14 @@ def _python(*arguments: str) -> None:
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
 
 
-def _first_output(*arguments: str) -> float:
-    """Return after how many seconds a command writes something on a terminal."""
+def _first_output(*arguments: str, folder: Path) -> float:
+    """Return after how many seconds a command, in a folder, writes something on a terminal."""
     import pty  # not on every system
 
     ours, its = pty.openpty()
     start = time.perf_counter()
-    with subprocess.Popen([sys.executable, *arguments], stdout=its, stderr=its, stdin=its) as job:
+    command = [sys.executable, *arguments]
+    with subprocess.Popen(command, stdout=its, stderr=its, stdin=its, cwd=folder) as job:
         os.read(ours, 1)
         taken = time.perf_counter() - start
         os.close(its)
@@ -196,7 +254,9 @@ def commands(rows: int = 768, columns: int = 8, rounds: int = 5) -> Iterator[Rat
         )
         yield Ratio(f"from muhat import KernelMean, against {with_linalg}", imported, base, 1.15)
         for name, arguments in _every_command(path).items():
-            first = median(_first_output("-m", "muhat", *arguments) for _ in range(rounds))
+            first = median(
+                _first_output("-m", "muhat", *arguments, folder=path.parent) for _ in range(rounds)
+            )
             yield Ratio(f"first output of muhat {name}, against a second", first, 1.0, 1.0)
 
 
@@ -216,6 +276,7 @@ def _every_command(path: Path) -> dict[str, tuple[str, ...]]:
 BENCHMARKS = {
     two_samples: {"sizes": ((20, 0.8),), "dimensions": (2,), "n_eigh": 30, "rounds": 1},
     independence: {"sizes": ((20, 0.4),), "n_eigh": 30, "rounds": 1},
+    choices_on_factors: {"n": 60, "settings": ((20, 1.0),), "draws": 1},
     whole_fits: {"cases": ((40, 2, 1.0),), "rounds": 1},
     conditional_scores: {"n": 40, "rounds": 1},
     commands: {"rows": 30, "columns": 2, "rounds": 1},

@@ -7,6 +7,7 @@ ORDER = [
     "which_columns_differ",
     "independence",
     "drift",
+    "which_groups_differ",
     "groups",
     "groups_learning",
     "quantiles_given_x",

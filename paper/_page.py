@@ -68,6 +68,10 @@ def _preface(page: Page, found: list[tuple[Experiment, Results]]) -> str:
         f"{page.preface} Brackets are 95 % confidence intervals unless said otherwise.",
         f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core.",
     ]
+    there = [experiment.name for experiment, _ in found]
+    missing = [name for name in page.experiments if name not in there]
+    if missing:
+        lines.append(f"Without results: {', '.join(missing)}.")
     if small:
         lines.append(
             f"**Quick run, far below the paper's sizes, without verdicts: {', '.join(small)}.**"

@@ -58,16 +58,23 @@ def read_results(folder: str | PathLike[str], name: str) -> Results:
     return Results(about.pop("settings"), from_csv(table), about)
 
 
+BEFORE_RELEASE = "0.1.0"
+"""The version before 1.0.0: its results stay on pages, with their commits, until run again."""
+
+
 def read_finished(
     folder: str | PathLike[str], experiments: Iterable[Experiment]
 ) -> dict[str, Results]:
-    """Return the results of those experiments that have some by this version of muhat, by name."""
+    """Return the results of those experiments that have some by this version, by name."""
     found = {}
     for experiment in experiments:
         with suppress(ResultsError):
             results = read_results(folder, experiment.name)
-            same_version = results.provenance["versions"].get("muhat") == __version__
-            if same_version and results.settings.keys() == experiment.settings(False).keys():
+            version = results.provenance["versions"].get("muhat")
+            if (
+                version in (__version__, BEFORE_RELEASE)
+                and results.settings.keys() == experiment.settings(False).keys()
+            ):
                 found[experiment.name] = results
     return found
 

@@ -416,6 +416,18 @@ def test_saved_and_loaded_to_the_last_bit(tmp_path):
             assert (getattr(model, method)(new) == getattr(same, method)(new)).all()
 
 
+def test_a_second_fit_forgets_the_components_of_the_first():
+    (X, new), (other, _) = sample(), sample(n=40, seed=9)
+    pca = KernelPCA(2, kernel=KERNEL).fit(X)
+    before = len(pca.leave_one_out().row_errors), pca.denoise(new)
+    pca.fit(other)
+    fresh = KernelPCA(2, kernel=KERNEL).fit(other)
+    assert before[0] == 60
+    assert (pca.leave_one_out().row_errors == fresh.leave_one_out().row_errors).all()
+    assert (pca.denoise(new) == fresh.denoise(new)).all()
+    assert "_all_components" not in pca.__getstate__()
+
+
 def expected_failures(model):
     if model.kernel == KERNEL and model.filter == "tsvd":
         return {}

@@ -281,7 +281,7 @@ REFUSED = {
     ),
     "a figure": (
         ["a.csv", "b.csv", "--out", "test.gif"],
-        ["--out: a file name ending in .png, .svg, .pdf is needed"],
+        ["--out: a file name ending in .png, .svg or .pdf is needed"],
     ),
     "a kernel": (["a.csv", "b.csv", "--kernel", "gausian"], ["did you mean 'gaussian'?"]),
 }

@@ -26,7 +26,7 @@ DIALECT = {
     r"\bwhole life\b|\bnew life\b": "all batches",
     r"\b(stand|stands) for it\b": "replaces it",
     r"\blets? .{0,30} speak\b": "applies",
-    r"\bbegun\b|\bsettled\b": "started, converged",
+    r"\bbegun\b": "started",
 }
 """Phrases that readers stumbled over, and what to say instead."""
 

@@ -244,6 +244,9 @@ def _signed(value: float) -> str:
 def details(results: Results) -> str:
     """Return the power of all tests against all alternatives."""
     lines = list(note_of_size(results, settings(False)))
+    if not where(results.rows, test="former"):
+        commit = str(results.provenance["commit"])[:7]
+        lines = [f"**Of the defaults as they were at commit {commit}, not of the present ones.**\n"]
     for problem in distinct(results.rows, "problem"):
         cells = where(results.rows, problem=problem)
         tests = distinct(cells, "test", STYLES)

@@ -1,11 +1,9 @@
 """Levels of the default tests as they are now."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from muhat.gram import Nystrom, RandomFeatures
 from muhat.testing import IndependenceTest, TwoSampleTest
-from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper.experiments import levels_of_tests as levels
 from paper.experiments.levels_of_tests import (
@@ -74,11 +72,6 @@ def run(settings: Settings, task: Task) -> list[Row]:
     return levels.run_on(ROUTES, settings, task)
 
 
-def findings(results: Results) -> Sequence[Finding]:
-    """Return the cell that rejects most, beside what chance makes of so many cells."""
-    return levels.findings(results)
-
-
 def details(results: Results) -> str:
     """Return the table of routes and null hypotheses."""
     return levels.level_table(results, settings(False))
@@ -95,7 +88,7 @@ EXPERIMENT = Experiment(
     tasks=levels.tasks,
     run=run,
     table=levels.table,
-    findings=findings,
+    findings=levels.findings,
     details=details,
     figure=levels.figure,
 )

@@ -46,7 +46,7 @@ def settings(quick: bool) -> Settings:
     return {
         "seed": 2027,
         "datasets": ["iris"] if quick else list(SETS),
-        "splits": 1 if quick else 5,
+        "splits": 1 if quick else 3,
         "most_rows": 40 if quick else 400,
     }
 
@@ -209,7 +209,7 @@ EXPERIMENT = Experiment(
     text=(
         "One class of a data set is normal: half of its rows (at most 400) are fitted, the other "
         "half and rows of all other classes (at most 400) are scored. Every class of at least 40 "
-        "rows is the normal one in turn, five splits; columns are standardized by the rows that "
+        "rows is the normal one in turn, three splits; columns are standardized by the rows that "
         "are fitted. All detectors have their defaults; nothing was tuned on these data."
     ),
     settings=settings,

@@ -121,7 +121,6 @@ def predict_progression() -> Answer:
 def find_components() -> Answer:
     """What are the main directions of 13 measurements of wines, and which wines are unusual?
     The colours are not used to find them."""
-    import pyarrow
     from sklearn.datasets import load_wine
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -130,11 +129,10 @@ def find_components() -> Answer:
     from muhat.pca import describe_components
 
     wine = load_wine()
-    table = pyarrow.table(list(wine.data.T), names=wine.feature_names)
     model = make_pipeline(StandardScaler(), KernelPCA(2)).fit(wine.data)
-    result = describe_components(model, table, name="wine")
+    result = describe_components(model, wine.data, name="wine", columns=wine.feature_names)
     growers = [f"grower {number}" for number in wine.target]
-    display = ComponentMapDisplay.from_estimator(model, table, growers)
+    display = ComponentMapDisplay.from_estimator(model, wine.data, growers)
 
     return Answer(result.verdict(), display)
 

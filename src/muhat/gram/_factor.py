@@ -14,7 +14,7 @@ from muhat.gram._problem import Spectrum
 from muhat.kernels import Kernel
 
 MAX_RANK_SHARE = 0.25
-"""The most pivots of such a factor, as a share of the rows: an eighth of the work of ``eigh``."""
+"""The most pivots of such a factor, as a share of the rows: n³/16 multiplications."""
 
 EXACT_TOL = 1e-14
 """The share of tr K up to which what a factor misses is rounding."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from numbers import Integral
 from os import PathLike
 from typing import Any, Self
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, quotient
 from muhat._bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from muhat._caches import UnsavedCaches
 from muhat._messages import sample_size
 from muhat._parts import HasKernel, Parts, as_gram, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
@@ -58,6 +60,7 @@ def _takes_batches(estimator: Any) -> bool:
 
 
 class KernelPCA(
+    UnsavedCaches,
     HasKernel,
     EstimatorHtmlReprMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -388,7 +391,7 @@ class KernelPCA(
             if self.n_samples_seen_ < LEAST_ROWS_LEFT_OUT:
                 needed = f"leave-one-out needs at least {LEAST_ROWS_LEFT_OUT} rows"
                 raise MuhatError("KernelPCA", needed, sample_size(self.n_samples_seen_))
-            found = self._all_components()
+            found = self._all_components
             rows = self._rows_to_leave_out(found, self._kept, self.filter_)
             grid = default_grid(self.filter_, found.gamma, self.parameter_)
             given = min(self.parameter_, grid[-1])
@@ -417,7 +420,7 @@ class KernelPCA(
         """Return some rows with their components and how these change with each row's noise."""
         kept = some_of(self._kept, most)
         centred = self._center.is_estimated
-        return ProbedRows.from_rows(self._all_components(), kept.X, kept.masses, centred)
+        return ProbedRows.from_rows(self._all_components, kept.X, kept.masses, centred)
 
     @property
     def _n_features_out(self) -> int:
@@ -469,6 +472,7 @@ class KernelPCA(
         self._kept = fitted.kept
         self._center = center
         self._inverse = self._denoiser = None
+        self.__dict__.pop("_all_components", None)  # of an earlier fit
         self._choice = None
         self.kernel_, self.center_ = fitted.kernel, found.center
         self.gram_, self.gram_reason_ = fitted.plan.gram, fitted.plan.reason
@@ -551,8 +555,12 @@ class KernelPCA(
             missed = max(1 - float(found.gamma.sum()) / found.total_variance, 0.0)
         self.missed_variance_ratio_ = missed
 
+    @cached_property
     def _all_components(self) -> Decomposition:
-        """Return all components, decomposed once more where only the leading ones were kept."""
+        """All components, decomposed once more where only the leading ones were kept.
+
+        They are held then, for leave-one-out, the choice and denoising, but not saved.
+        """
         if self._decomposition is not None:
             return self._decomposition
         directions = self._directions

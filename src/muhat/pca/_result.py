@@ -22,6 +22,9 @@ from muhat.pca._estimator import KernelPCA
 MIN_LOADING = 0.5
 """A correlation from which on a component is said to follow a column."""
 
+MIN_ROWS_TO_TRUST = 20
+"""Rows below which a verdict says that it is uncertain."""
+
 MAX_NAMED = 3
 """Columns that are named for a component, components that are named, and rows."""
 
@@ -149,6 +152,8 @@ class ComponentsResult(Reportable):
     def verdict(self) -> str:
         """Return what was found, in sentences."""
         sentences = [self._number_sentence(), self._meaning_sentence(), self._unusual_sentence()]
+        if len(self.scores) < MIN_ROWS_TO_TRUST:
+            sentences.append(f"With {rows_text(len(self.scores))} all of this is uncertain.")
         return " ".join(sentence for sentence in sentences if sentence)
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,8 +6,8 @@ rounding for every λ (Lanczos). The diagonals come from a factor Z Zᵀ, and fo
 each row i from one eigenvalue δ_i: what is left of A_ii, spread over the part of the row that the
 eigenvectors of Z Zᵀ do not span. What that is wrong by on average over the rows is estimated at the
 chosen λ from a few random vectors (Hutchinson's trace estimate of the difference, which is small)
-and corrected. What is left is the spread around that average: about a tenth of the gain's standard
-error at most in what was tried (docs/scale.md), while the chosen λ loses a thirtieth of it or less.
+and corrected. What is left is the spread around that average: the gain is off by up to a quarter of
+its standard error, while the chosen λ loses a fiftieth of it or less (measured in docs/scale.md).
 """
 
 from __future__ import annotations

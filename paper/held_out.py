@@ -1,0 +1,161 @@
+"""``python -m paper.held_out FOLDER``: the stacked mean on data sets that nothing was tuned on.
+
+Every CSV file of the folder is a data set: its numeric columns with at least ten different values,
+standardized, and at most 2000 of its rows. Rows are drawn without replacement, and the rows that
+were not drawn measure the loss, as in the experiment finite-populations.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from muhat.data import read_table
+from muhat.datasets import standardized
+from muhat.mean import KernelMean
+from muhat.stacking import StackedMean
+from paper._arrays import Array
+from paper._claims import decimal
+from paper._statistics import Interval, improvement
+from paper._tables import markdown
+from paper.experiments.finite_populations import Estimates, Population, kernel_for
+
+KERNELS = {
+    "Gaussian": ("gaussian", 1.0),
+    "Gaussian, σ² × 0.25": ("gaussian", 0.25),
+    "Gaussian, σ² × 0.1": ("gaussian", 0.1),
+    "Laplacian": ("laplacian", 1.0),
+}
+"""Kernels by their titles, with σ² as a share of the median rule's."""
+
+MIN_VALUES = 10
+"""Different values that a column must have."""
+
+MAX_ROWS = 2000
+
+FREQUENCIES = 512
+"""For the loss of the stacked mean under the Laplacian kernel."""
+
+NOISE = 1e-9
+
+
+def rows_of_file(path: Path) -> Array:
+    """Return the standardized rows of a file."""
+    rows = read_table(path, only_numeric=True, missing="drop").data
+    counts = np.array([len(np.unique(column)) for column in rows.T])
+    rows = rows[:, counts >= MIN_VALUES]
+    order = np.random.default_rng(0).permutation(len(rows))
+    return standardized(rows[order[:MAX_ROWS]])
+
+
+def gains(
+    rows: Array, kernel: tuple[str, float], n: int, samples: int, seed: int
+) -> list[Interval]:
+    """Return the gains over the plain average in % of its risk: stacked mean, default."""
+    population = Population(kernel_for(rows, *kernel), rows)
+    losses = []
+    for sample in range(samples):
+        drawn = population.draw(n, [seed, sample])
+        X = rows[drawn]
+        weights = {
+            "kme": np.full(n, 1 / n),
+            "default": KernelMean(kernel=population.kernel).fit(X).weights_,
+        }
+        stacked = StackedMean(kernel=population.kernel, random_state=sample).fit(X)
+        estimates = Estimates(X, weights, stacked)
+        rng = np.random.default_rng([seed, sample, 1])
+        losses.append(population.measure(drawn, estimates, FREQUENCIES, rng).losses)
+    plain, default, stacked_losses = np.transpose(losses)
+    return [improvement(stacked_losses, plain), improvement(default, plain)]
+
+
+def bootstrap_ratio(rows: Array, n: int, samples: int, seed: int) -> float:
+    """Return the bootstrap standard error of ‖μ‖ over its standard deviation over new samples.
+
+    Under the Gaussian kernel; both are root mean squares over the samples, each of which is
+    resampled as many times as there are samples.
+    """
+    population = Population(kernel_for(rows, "gaussian", 1.0), rows)
+
+    def norm(X: Array) -> float:
+        return StackedMean(kernel=population.kernel).fit(X).embedding_.norm()
+
+    norms, variances = [], []
+    for sample in range(samples):
+        X = rows[population.draw(n, [seed, sample])]
+        norms.append(norm(X))
+        rng = np.random.default_rng([seed, sample, 2])
+        again = [norm(X[rng.integers(n, size=n)]) for _ in range(samples)]
+        variances.append(np.var(again, ddof=1))
+    return float(np.sqrt(np.mean(variances) / np.var(norms, ddof=1)))
+
+
+def moved_by_noise(rows: Array, n: int, seed: int) -> float:
+    """Return ‖μ − μ'‖ of a sample and of the same sample with noise of 1e-9 added."""
+    X = rows[np.random.default_rng(seed).permutation(len(rows))[:n]]
+    noise = NOISE * np.random.default_rng([seed, 3]).standard_normal(X.shape)
+    kernel = kernel_for(rows, "gaussian", 1.0)
+    mean, moved = (StackedMean(kernel=kernel).fit(each).embedding_ for each in (X, X + noise))
+    return mean.distance(moved)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the gains on each file, their means, and what noise and bootstrap show if asked."""
+    parser = argparse.ArgumentParser(prog="python -m paper.held_out", description=__doc__)
+    parser.add_argument("folder", type=Path, help="of CSV files with at least 2n rows")
+    parser.add_argument("-n", type=int, default=50, help="rows of a sample")
+    parser.add_argument("--samples", type=int, default=30, help="of each data set")
+    parser.add_argument("--seed", type=int, default=31)
+    parser.add_argument(
+        "--bootstrap", action="store_true", help="bootstrap and noise in place of the gains"
+    )
+    asked = parser.parse_args(arguments)
+    files = sorted(asked.folder.glob("*.csv"))
+    if asked.bootstrap:
+        lines = []
+        for path in files:
+            rows = rows_of_file(path)
+            ratio = bootstrap_ratio(rows, asked.n, asked.samples, asked.seed)
+            moved = moved_by_noise(rows, asked.n, asked.seed)
+            lines.append([path.stem, decimal(ratio, 2), f"{moved:.1e}"])
+        titles = ["data set", "bootstrap / true standard error", "moved by noise of 1e-9"]
+        print("\n".join(markdown(titles, lines)))
+        return
+    table = [["data set", "rows × columns", *KERNELS]]
+    found: list[list[list[Interval]]] = []
+    for path in files:
+        rows = rows_of_file(path)
+        each = [
+            gains(rows, kernel, asked.n, asked.samples, asked.seed) for kernel in KERNELS.values()
+        ]
+        found.append(each)
+        size = f"{rows.shape[0]} × {rows.shape[1]}"
+        table.append([path.stem, size, *map(_pair, each)])
+    means = []
+    for of_kernel in zip(*found, strict=True):
+        means.append(_pair([_mean(each) for each in zip(*of_kernel, strict=True)]))
+    table.append([f"mean of {len(files)}", "", *means])
+    print("Gain over the plain average in % of its risk: stacked mean / `KernelMean()`.\n")
+    print("\n".join(markdown(table[0], table[1:])))
+
+
+def _mean(values: Sequence[Interval]) -> Interval:
+    """Return the mean over data sets; the interval is for new samples of the same sets."""
+    value = float(np.mean([each.value for each in values]))
+    reach = float(np.sqrt(np.sum([(each.high - each.value) ** 2 for each in values]))) / len(values)
+    return Interval(value, value - reach, value + reach)
+
+
+def _pair(values: Sequence[Interval]) -> str:
+    """Return numbers with their standard errors, about half the reach of an interval."""
+    parts = []
+    for each in values:
+        parts.append(f"{decimal(each.value, 1)} ± {decimal((each.high - each.value) / 2, 1)}")
+    return " / ".join(parts)
+
+
+if __name__ == "__main__":
+    main()
