@@ -440,7 +440,7 @@ def test_draws_are_the_same_on_every_machine():
         ),
         **{
             name: digest_of(draw(np.random.default_rng(1), 10))
-            for name, draw in populations.HARD.items()
+            for name, draw in populations.HARD_LAWS.items()
         },
     }
     assert found == DIGESTS
