@@ -48,6 +48,8 @@ def applied(*arguments):
     ],
 )
 def test_the_winner_of_a_comparison_scores_new_rows(options, kind):
+    if kind is StackedMean:  # which wins clearly with this kernel
+        options = ["--bandwidth", 1]
     result = run("compare", "old.csv", "--save", "model.muhat", "--json", *options)
     assert result.exit_code == 0, result.stderr
     model = muhat.load("model.muhat")

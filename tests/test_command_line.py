@@ -494,7 +494,7 @@ def test_numbers_are_printed_with_the_digits_they_have():
 
 def test_an_unknown_command_gets_a_suggestion():
     assert_refused(run("comprae"), "No such command 'comprae'. Did you mean 'compare'?")
-    assert_refused(run("xyzzyq"), "No such command 'xyzzyq'. The commands are compare, apply,")
+    assert_refused(run("xyzzyq"), "No such command 'xyzzyq'. The commands are tour, test,")
 
 
 def test_a_new_command_is_a_module_and_a_line(tmp_path, monkeypatch):

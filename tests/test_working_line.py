@@ -25,10 +25,11 @@ def test_a_command_shows_at_once_that_it_has_begun(monkeypatch):
     assert len(screen.getvalue()) == length
 
 
-def test_nothing_is_shown_of_that_in_a_file_or_beside_help(monkeypatch):
+def test_nothing_is_shown_of_that_in_a_file_or_beside_help_or_json(monkeypatch):
     for screen, arguments in (
         (io.StringIO(), ["muhat", "test"]),
         (Terminal(), ["muhat", "--help"]),
+        (Terminal(), ["muhat", "test", "--json"]),
     ):
         monkeypatch.setattr("sys.stderr", screen)
         monkeypatch.setattr("sys.argv", arguments)

@@ -141,7 +141,7 @@ class CommandLine(TyperGroup):
 
 def show_working(command: str) -> None:
     """Show on a terminal that a command has started: what it needs takes long to import."""
-    if sys.stderr.isatty() and "--help" not in sys.argv:
+    if sys.stderr.isatty() and not {"--help", "--json"} & set(sys.argv):
         _WORKING.append(f"muhat {command} …")
         print(_WORKING[-1], end="", file=sys.stderr, flush=True)
 
