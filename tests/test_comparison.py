@@ -322,8 +322,13 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     assert unclear.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
         f"these 30 rows (best of {tried} candidates: {gain} % lower, standard error {error} %, "
-        "within chance)."
+        f"within chance; {unclear.threshold:.2g} standard errors are needed after correction for "
+        f"the {tried} candidates)."
     )
+    # A wide error of the best does not hide that what KernelMean() takes is clear.
+    wide = replace(clear, best=replace(clear.best, standard_error=1e3))
+    assert wide.helps
+    assert wide.verdict().startswith(f"Shrinkage helps: {clear.default.label} lowers")
     biased = replace(clear, extra_bias=np.inf)
     assert "%, not enough to be sure once its bias is counted)." in biased.verdict()
 
@@ -379,7 +384,8 @@ def test_the_verdict_says_when_no_difference_can_be_told(sample):
     gain, error = gain_parts(slight.best.improvement, slight.best.standard_error)
     assert slight.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
-        f"these 40 rows (s-kmse (λ = 0.0001): {gain}, {error}, within chance)."
+        f"these 40 rows (s-kmse (λ = 0.0001): {gain}, {error}, within chance; "
+        f"{slight.threshold:.2g} standard errors are needed)."
     )
 
 

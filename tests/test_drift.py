@@ -493,3 +493,13 @@ def test_a_small_p_without_an_alarm_points_to_the_horizon(tmp_path, monkeypatch)
     )
     assert printed[-1].startswith("No drift detected in after.csv (60 rows, p = ")
     assert "--horizon" not in run("reference.csv", "after.csv", "--horizon", 1).stdout
+
+
+def test_a_change_of_no_single_column_names_none():
+    rng = np.random.default_rng(0)
+    joint = rng.multivariate_normal([0, 0], [[1, 0.95], [0.95, 1]], size=150)
+    result = DriftDetector().fit(rng.normal(size=(300, 2))).update(joint)
+    assert result.is_alarm
+    assert min(each.p_value for each in result.features) > 0.05
+    assert result.most_changed == ""
+    assert "No single column shows it: the columns changed together" in result.verdict()

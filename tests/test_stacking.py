@@ -687,12 +687,17 @@ def test_a_verdict_says_no_more_than_two_standard_errors_allow():
     mu = StackedMean().fit(np.random.default_rng(0).normal(size=(60, 10)))
     for gain, error, best, words in [
         (0.11, 0.04, 2.0, "lowers the expected squared error by 11.0 %"),
-        (0.11, 0.04, 20.0, "(standard error 4.0 %; the best single filter: 20 %)"),
+        (
+            0.11,
+            0.04,
+            20.0,
+            "(standard error 4.0 %; the best single filter: 20.0 % lower, standard error 5.0 %)",
+        ),
         (-0.007, 0.047, 2.0, "does not detectably lower the expected squared error"),
         (-0.2, 0.05, 2.0, "raises the expected squared error"),
     ]:
         vars(mu)["_held_out"] = HeldOutGain(gain, error)
-        assert words in mu.verdict(best)
+        assert words in mu.verdict(best, 5.0)
 
 
 @pytest.mark.parametrize("n_frequencies", [200, None])

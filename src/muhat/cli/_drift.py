@@ -353,7 +353,7 @@ def _table(results: Sequence[DriftResult]) -> Table:
         drifted, style = "", None
         if each.is_alarm:
             drifted, style = "drifted", ALERT
-        table.add_row(*cells, each.features[0].name, drifted, style=style)
+        table.add_row(*cells, each.most_changed or "several columns", drifted, style=style)
     return table
 
 

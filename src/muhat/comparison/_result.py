@@ -245,21 +245,33 @@ class Comparison(Reportable, HtmlReprMixin):
 
     @property
     def helps(self) -> bool:
-        """Whether the best filter is clearly better than the plain average.
+        """Whether the best filter, or what ``KernelMean()`` takes, clearly beats the plain average.
 
         Its gain, with the squared bias counted as often as ``LeaveOneOut(bias_factor="auto")``
         counts it, must exceed ``threshold`` standard errors: two, corrected for the number of
         candidates. And what ``KernelMean()`` takes, which is not the largest of many scores, must
         gain more than one standard error too.
         """
-        best, default = self.best, self.default
-        if best.improvement is None or best.strength == 0:
-            return False
+        return self._clearly_better is not None
+
+    @property
+    def _clearly_better(self) -> Row | None:
+        """The best filter if it is clearly better, else what ``KernelMean()`` takes if that is."""
+        default = self.default
         if default is not None and (default.improvement or 0.0) <= (default.standard_error or 0.0):
+            return None
+        for row in (self.best, default):
+            if row is not None and self._is_clear(row):
+                return row
+        return None
+
+    def _is_clear(self, row: Row) -> bool:
+        """Whether a gain exceeds chance, corrected for the number of candidates."""
+        if row.improvement is None or row.strength == 0:
             return False
         # Infinite where the variance is that of two components or fewer.
-        excess = best.strength**2 * self.extra_bias
-        return bool(best.improvement - excess > self.threshold * (best.standard_error or 0.0))
+        excess = row.strength**2 * self.extra_bias
+        return bool(row.improvement - excess > self.threshold * (row.standard_error or 0.0))
 
     @property
     def kernel_text(self) -> str:
@@ -268,7 +280,8 @@ class Comparison(Reportable, HtmlReprMixin):
 
     def verdict(self) -> str:
         """Return in one sentence if a filter beats the plain average, which, and by how much."""
-        best, on = self.best, f"these {self.n:,} rows"
+        clear, on = self._clearly_better, f"these {self.n:,} rows"
+        best = clear or self.best
         n_candidates = 0
         among = ""
         for row in self.rows:
@@ -290,7 +303,7 @@ class Comparison(Reportable, HtmlReprMixin):
                 f"No filter{among} is better than the plain average on {on}: shrinkage does "
                 "not help here."
             )
-        if self.helps and best.improvement >= 100:
+        if clear is not None and best.improvement >= 100:
             return (
                 f"Shrinkage helps: the mean of {on} is indistinguishable from zero, and {best}, "
                 "which shrinks it to zero, "
@@ -305,20 +318,20 @@ class Comparison(Reportable, HtmlReprMixin):
             corrected = f" after correction for the {n_candidates:,} candidates{among}"
         edge = _edge_sentence(best)
         what = f"the expected squared error of the kernel mean of {on}"
-        if self.helps:
+        if clear is not None:
             by = lower.removesuffix(" lower")
             sure = "; ".join(filter(None, [error, f"significant{corrected}"]))
             return f"Shrinkage helps: {best.label} lowers {what} by {by} ({sure}).{edge}"
         sure = "not enough to be sure once its bias is counted"
         if best.improvement <= self.threshold * (best.standard_error or 0.0):
-            sure = "within chance"
+            sure = f"within chance; {self.threshold:.2g} standard errors are needed{corrected}"
         return f"Shrinkage does not detectably lower {what} ({many}: {gain}, {sure}).{edge}"
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean beside the filters; empty without one."""
         if self.stacked is None or self.best.improvement is None:
             return ""
-        return self.stacked.verdict(self.best.improvement)
+        return self.stacked.verdict(self.best.improvement, self.best.standard_error or 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in JSON's types, None for what is not finite."""

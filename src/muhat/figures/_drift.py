@@ -69,13 +69,6 @@ def finding(batch: DriftResult) -> str:
     return "no drift"
 
 
-def most_changed_column(batch: DriftResult) -> str:
-    """Return the name of the column that changed most; empty if columns were not compared."""
-    if not batch.features:
-        return ""
-    return batch.features[0].name
-
-
 def _values(history: Sequence[DriftResult], name: str) -> Array:
     """Return an attribute of every batch: array of shape (batches,)."""
     return np.fromiter(map(attrgetter(name), history), dtype=float)
@@ -103,8 +96,8 @@ def _with_and_without_alarm(history: Sequence[DriftResult], heights: Array) -> l
         points = _batch_points(history, heights, places, colour=RED, marker="v", is_strong=True)
         labels = []
         for place in places[:MAX_NAMED_ALARMS]:
-            labels.append(most_changed_column(history[place]))
-        series.append(replace(points, labels=[*filter(None, labels)]))
+            labels.append(history[place].most_changed or "several columns")
+        series.append(replace(points, labels=labels))
     return series
 
 
@@ -124,7 +117,7 @@ def _batch_points(
 def _reading(batch: DriftResult) -> str:
     text = f"{shortened(batch.name, 40)}: p = {number(batch.p_value)}"
     text += f", level {number(batch.level, 2)}"
-    if batch.is_alarm and batch.features:
+    if batch.is_alarm and batch.most_changed:
         most = batch.features[0]
         shift = f"{shift_text(most.shift)} standard deviations"
         text += f"; largest change: {shortened(most.name, 40)}, {shift}"

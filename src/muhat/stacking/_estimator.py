@@ -51,6 +51,9 @@ MIN_BANDWIDTH = 1e-150
 CLEAR_GAIN_ERRORS = 2.0
 """Number of standard errors beyond which a gain is reported as clear."""
 
+FEW_ROWS = 20
+"""Rows below which a standard error is itself uncertain, and the verdict says so."""
+
 
 class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     """The kernel mean as a weighted sum of several estimates, chosen by leave-one-out.
@@ -235,8 +238,11 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         own = float(self.kernel_.diagonal(X).mean())
         return float(2 * self.embedding_(X).mean() - self.embedding_.squared_norm() - own)
 
-    def verdict(self, best: float) -> str:
-        """Return a sentence on its gain and that of the best filter, in percent of KME's risk."""
+    def verdict(self, best: float, best_error: float) -> str:
+        """Return a sentence on its gain, and that of the best filter with its standard error.
+
+        All are in percent of KME's risk.
+        """
         gain, error = 100 * self.gain_, 100 * self.gain_error_
         if not np.isfinite(error):
             return "Too few rows to tell whether the stacked mean is better than the plain average."
@@ -248,9 +254,12 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         if gain < 0:
             return f"The stacked mean raises {what} {than} ({numbers})."
         by = change.removesuffix(" lower")
-        known = "; ".join(filter(None, [spread, f"the best single filter: {best:.3g} %"]))
-        known = known.replace("-", "−")
-        return f"The stacked mean lowers {what} by {by} {than} ({known})."
+        single = ", ".join(filter(None, gain_parts(best, best_error)))
+        known = "; ".join(filter(None, [spread, f"the best single filter: {single}"]))
+        caution = ""
+        if self.n_samples_seen_ < FEW_ROWS:
+            caution = f" With {self.n_samples_seen_} rows this is a rough indication."
+        return f"The stacked mean lowers {what} by {by} {than} ({known}).{caution}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the gain and its standard error in percent of KME's risk, and the weights."""

@@ -37,7 +37,7 @@ from muhat.testing._base import as_rows, check_flag
 from muhat.testing._copies import copies_note
 from muhat.testing._ladder import as_kernels
 from muhat.testing._marginals import FeatureDifference
-from muhat.testing._results import TOO_FEW_DISTINCT, TwoSampleResult, shift_header
+from muhat.testing._results import LEVEL, TOO_FEW_DISTINCT, TwoSampleResult, shift_header
 from muhat.testing._samples import ConstantColumns, TestSample, as_named_source
 from muhat.testing._two_samples import TwoSampleTest
 from muhat.testing._wording import change_text
@@ -185,12 +185,28 @@ class DriftResult(HtmlReprMixin):
         if not self.is_alarm:
             return f"No drift detected in {self.name} {found}."
         names = ("the reference", self.name)
-        change = change_text(
-            self.features[0], (max(2, self.n_reference), self.n), names, "than in the reference"
-        )
-        found = f"Drift detected in {self.name} ({rows}, {p}). Largest change: {change}."
+        found = f"Drift detected in {self.name} ({rows}, {p}). {self._where(names)}".rstrip()
         n = self.n + self.n_reference
         return f"{found} {copies_note(self.n_copies, self.n_shared, n, names)}".rstrip()
+
+    @property
+    def most_changed(self) -> str:
+        """The column that changed most; empty if no single one did, or none was compared."""
+        if not self.features or (self.is_alarm and self.features[0].p_value > LEVEL):
+            return ""
+        return self.features[0].name
+
+    def _where(self, names: tuple[str, str]) -> str:
+        """Return which column changed most, and in which direction."""
+        if not self.most_changed:
+            if len(self.features) < 2:
+                return ""
+            return (
+                "No single column shows it: the columns changed together, or many of them a little."
+            )
+        sizes = (max(2, self.n_reference), self.n)
+        change = change_text(self.features[0], sizes, names, "than in the reference")
+        return f"Largest change: {change}."
 
     @property
     def _needed_text(self) -> str:
