@@ -270,6 +270,16 @@ def test_a_batch_of_too_few_rows_to_reach_its_level_says_so():
     assert more.is_alarm
 
 
+def test_a_detector_whose_batches_are_all_too_small_says_so():
+    detector = DriftDetector().fit(made(5))
+    detector.update(made(5), "g5.csv")
+    detector.update(made(3), "g3.csv")
+    assert detector.verdict() == (
+        "No batch could raise an alarm: g5.csv (5 rows) and g3.csv (3 rows) are too small beside "
+        "a reference of 5 rows at level 0.00025."
+    )
+
+
 def test_a_detector_without_alarms_says_which_batch_was_closest():
     detector = DriftDetector(n_history=3).fit(made(60))
     assert detector.verdict() == "No batch has been tested yet."

@@ -264,8 +264,8 @@ def test_verdicts_name_the_columns():
     frame["strength"] = frame["cement"] + frame["water"]
     found = IndependenceTest().test(frame[["cement", "water"]], frame["strength"])
     assert found.verdict() == (
-        "cement and water, taken together, and strength are dependent (50 rows, p ≤ 0.001); "
-        "this does not say that each of them is. Kernel correlation "
+        "(cement, water) and strength are dependent (50 rows, p ≤ 0.001); "
+        "which of the columns depend on each other is not tested. Kernel correlation "
         f"{found.correlation:.2g} (0: none, 1: the strongest; not comparable with Pearson's)."
     )
     frame["other"] = rng().normal(size=1050)[1000:]

@@ -452,6 +452,20 @@ def test_design_columns_may_be_columns_of_the_data_frame():
     assert {each.name for each in found.features} == {"x", "y"}
 
 
+def test_the_verdict_of_two_groups_names_the_strata():
+    X, site = rows(60), pd.Series(np.tile([0, 1], 30), name="lab")
+    groups = np.repeat(["north", "south"], 30)
+    test = GroupTest("gaussian", bandwidths="median", n_permutations=99)
+    both = "north (30 rows) and south (30 rows)"
+    nothing = test.test(X, groups, strata=site)
+    p = f"(p = {nothing.p_value:.2g})"
+    assert nothing.verdict() == f"No difference between {both} detected within strata of lab {p}."
+    shifted = X + 3.0 * (groups == "south")[:, None]
+    found = test.test(shifted, groups, strata=site).verdict()
+    assert found.startswith(f"{both} differ within strata of lab (p ≤ 0.01).")
+    assert test.test(shifted, groups).verdict().startswith(f"{both} differ (p ≤ 0.01).")
+
+
 def test_duplicates_and_constant_data_have_p_values_of_one_or_less():
     assert GroupTest().test(np.ones((9, 2)), list("aaabbbccc")).p_value == 1.0
     twice = np.repeat(rows(4), 3, axis=0)
@@ -570,6 +584,10 @@ def test_verdicts_have_shares_of_categories_and_name_both_of_two_groups():
     assert expected in test.test(frame, groups).verdict()
     site = np.tile([0, 1], 80)
     assert test.test(frame, groups, strata=site).groups[0].shares is None
+    assert (
+        "differs from the rest within strata: b ("
+        in test.test(frame, groups, strata=site).verdict()
+    )
     X = rng.normal(size=(80, 1)) * np.repeat([1.0, 4.0], 40)[:, None]
     verdict = test.test(X, groups[:80]).verdict()
     assert "which varies less in a (0.2" in verdict

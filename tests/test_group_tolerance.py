@@ -173,8 +173,9 @@ def test_more_than_the_tolerance_is_found_where_rows_are_many():
     assert found["d"][1] <= 0.05
     assert found["b"][0] <= 0.05 < found["b"][1]
     verdict = result.verdict()
-    assert "differs from the rest by more than the tolerance (MMD 0.1, about a shift" in verdict
-    assert verdict.count("d (p ≤ 0.005, approximately, corrected for 5 groups)") == 1
+    assert "differs from the rest by more than the tolerance: d (MMD 0." in verdict
+    assert " against 0.1, approximate p ≤ 0.005, corrected for 5 groups)." in verdict
+    assert "The tolerance corresponds to a shift of one column by about " in verdict
     assert "but not detectably by more than that." in verdict
     large = GroupTest(**few, tolerance=0.9, n_permutations=199).test(X, groups)
     assert "none was found to differ from the rest by more than the tolerance" in large.verdict()
@@ -203,8 +204,15 @@ def test_two_groups_are_said_to_differ_by_more_or_not():
     X, groups = shifted(np.random.default_rng(0), 80, 80, 2.0)
     far = tolerance_test(0.2).test(X, groups).verdict()
     near = tolerance_test(0.9).test(X, groups).verdict()
-    assert "They differ by more than the tolerance (MMD 0.2," in far
-    assert "They were not found to differ by more than the tolerance (MMD 0.9" in near
+    assert "They differ by more than the tolerance: MMD 0." in far
+    assert " against 0.2 (approximate p ≤ 0.0" in far
+    assert "They were not found to differ by more than the tolerance: MMD 0." in near
+    assert " against 0.9 (approximate p = " in near
+    Y, groups = shifted(np.random.default_rng(0), 80, 80, 0.0)
+    nothing = tolerance_test(0.2).test(Y, groups)
+    assert nothing.p_value > 0.05
+    end = "So there is no sign that they differ by more than the tolerance (MMD 0.2)."
+    assert nothing.verdict().endswith(end)
 
 
 def test_the_shift_that_equals_a_tolerance_moves_the_mean_by_it():
@@ -253,7 +261,12 @@ def test_two_samples_have_the_tolerance_of_two_groups():
     assert found.tolerance.distance == pytest.approx(groups.groups[0].mmd)
     assert found.tolerance.kernel == KERNEL
     assert found.tolerance.p_value <= 0.01
-    assert "They differ by more than the tolerance (MMD 0.2, about a shift of" in found.verdict()
+    distance = f"MMD {found.tolerance.distance:.2g} against 0.2 (approximate p "
+    assert f"They differ by more than the tolerance: {distance}" in found.verdict()
+    assert "The tolerance corresponds to a shift of one column by about " in found.verdict()
+    nothing = test.test(Y[:25], Y[25:])
+    assert nothing.p_value > 0.05
+    assert "no sign that they differ by more than the tolerance (MMD 0.2)." in nothing.verdict()
     assert found.to_dict()["tolerance"]["delta"] == 0.2
     far = test.set_params(tolerance=1.2).test(X, Y)
     assert far.tolerance.p_value > 0.5

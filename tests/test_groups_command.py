@@ -123,7 +123,7 @@ def test_a_tolerance_is_that_of_the_library_and_decides_the_exit_code(shops):
     assert "none was found to differ from the rest by more than the tolerance" in within.stdout
     assert "p, more than" in within.stdout
     halves = run(*options, "--tolerance", "halves")
-    assert "as far as the first and the second half of the rows are apart" in halves.stdout
+    assert "how far the first and the second half of the rows are apart" in halves.stdout
 
 
 @pytest.mark.parametrize("tolerance", ["-1", "much", "nan"])

@@ -346,7 +346,12 @@ def test_what_components_follow_is_said_in_the_names_of_columns():
     assert result.p_values[order[0]] == 1 / 80
     noise = np.random.default_rng(1).normal(size=(60, 3))
     nothing = describe_components(KernelPCA("loo").fit(noise), noise)
-    assert "no structure was found" in nothing.verdict()
+    assert nothing.verdict().startswith(
+        "No structure was found in the sample (60 rows, 3 columns): "
+    )
+    few = describe_components(KernelPCA("loo").fit(X[:12, :3]), X[:12, :3], name="sales")
+    assert few.verdict().startswith("With only 12 rows this is a rough indication: in sales, ")
+    assert "noise" not in few.verdict()
     assert result.to_dict()["components"] == pca.n_components_
 
 

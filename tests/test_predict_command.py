@@ -191,7 +191,7 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
     assert found["verdict"].startswith(worse)
     inside = "% of values are inside the 90 % intervals."
     shift = "The columns of x are distributed differently in far than in train (p ≤ 0.001), "
-    shift += "most of all a."
+    shift += "most of all a (higher in far)."
     assert f"{inside} {shift}" in found["verdict"]
     assert (found["r2"], found["coverage"]) < (0, 0.5)
     page = (folder / "page.html").read_text(encoding="utf-8")
@@ -216,8 +216,8 @@ def test_new_rows_without_the_target_are_tested_for_drift(folder):
     elsewhere().drop(columns="y").to_csv("far.csv", index=False)
     result = run("train.csv", "far.csv", "--target", "y")
     shift = "The columns of x are distributed differently in far than in train (p ≤ 0.001), "
-    shift += "most of all a."
-    assert f"{shift} Predictions there are extrapolation." in " ".join(result.stdout.split())
+    shift += "most of all a (higher in far)."
+    assert f"{shift} Predictions and intervals may be off there." in " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,8 @@ def test_new_rows_without_truth_get_the_score_of_left_out_rows_and_no_word_on_dr
         run("train.csv", "new.csv", "--target", "y", "--json", "--report", "page.html").stdout
     )
     sentence = (
-        f"Predictions for 5 rows of new; R² {MODEL.loo_score_:.2f} on left-out training rows."
+        "y is predicted for 5 rows of new, with 90 % intervals. "
+        f"On left-out rows of train (60 rows) R² is {MODEL.loo_score_:.2f}."
     )
     assert found["verdict"] == sentence
     page = (folder / "page.html").read_text(encoding="utf-8")

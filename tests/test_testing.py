@@ -714,7 +714,7 @@ PARAMETERS = {
     "a number": ({"statistics": 3}, "a name, a statistic such as"),
     "constant": (
         {"statistics": Spectral("s-kmse", 1.0)},
-        "Spectral: a filter that depends on γ is needed, got s-kmse",
+        "Spectral: the filter must weight eigenvalues differently, got s-kmse",
     ),
     "componentwise": (
         {"statistics": ShrunkMeans("componentwise")},

@@ -93,7 +93,8 @@ def groups_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of units that are in one group each: their rows move together.",
+            help="Column that names units (patients, say), each wholly in one group; all rows of a "
+            "unit are permuted together.",
         ),
     ] = None,
     pairs: Annotated[
@@ -146,7 +147,7 @@ def groups_command(
     shown = sys.stderr.isatty() and len(X) > MAX_QUIET_ROWS
     with spinner(f"testing {len(X):,} rows", shown=shown), errors_named({"GroupTest": table.name}):
         result = test.test(X, sample.groups, **sample.design)
-    result = replace(result, title=by, left_out=sample.left_out)
+    result = replace(result, title=by, strata=strata, left_out=sample.left_out)
     if out is not None:
         save_figure(figure_of_groups(result, level), out)
     if report is not None:

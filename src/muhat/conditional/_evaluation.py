@@ -18,7 +18,7 @@ from muhat.kernels import Precomputed
 from muhat.mean import KernelMean
 from muhat.stacking import StackedMean
 from muhat.testing import TwoSampleTest
-from muhat.testing._wording import source_columns
+from muhat.testing._wording import change_direction, source_columns
 
 MAX_SHIFT_ROWS = 500
 """Rows of each sample, drawn at random, that are tested for covariate shift.
@@ -176,6 +176,9 @@ class CovariateShift:
     """The p-value as text."""
     columns: tuple[str, ...]
     """The columns whose own distributions differ, the largest difference first."""
+    direction: str = ""
+    """"higher" or "lower": the mean of the first of them in the new rows. Empty if the means
+    hardly differ, and for indicators of a text column."""
 
     @classmethod
     def from_rows(cls, X: Array, new: Array, names: Sequence[str]) -> CovariateShift | None:
@@ -202,7 +205,10 @@ class CovariateShift:
         result = TwoSampleTest(random_state=0).test(*samples)
         columns = tuple(each.name for each in result.features if each.p_value <= SHIFT_LEVEL)
         text = p_value_text(result.p_value, result.n_permutations, result.is_complete)
-        return cls(result.p_value, text, columns)
+        direction = ""
+        if columns:
+            direction = change_direction(result.features[0], (result.n, result.m))
+        return cls(result.p_value, text, columns, direction)
 
     @property
     def is_found(self) -> bool:
@@ -214,7 +220,10 @@ class CovariateShift:
         found = f"The {columns} are distributed differently in {new} than in {train}"
         if not self.columns:
             return f"{found} ({self.p_text})."
-        named = listed(self.columns, MAX_NAMED_COLUMNS, "more columns")
+        first, *others = self.columns
+        if self.direction:
+            first = f"{first} ({self.direction} in {new})"
+        named = listed([first, *others], MAX_NAMED_COLUMNS, "more columns")
         return f"{found} ({self.p_text}), most of all {named}."
 
 

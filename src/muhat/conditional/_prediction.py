@@ -35,6 +35,9 @@ MAX_EFFECT_ROWS = 500
 MIN_DIFFERENT_SHARE = 0.9
 """The share of different training rows above which finding new rows among them means something."""
 
+TRAINING_NAME = "the training rows"
+"""What sentences call the training rows, unless they have a name."""
+
 LEFT_OUT_INTERVALS = "leave-one-out residuals"
 """How intervals of training rows are made: around each left-out prediction, by all residuals."""
 
@@ -46,7 +49,7 @@ def evaluate(
     *,
     confidence: float = 0.9,
     intervals: str = "residuals",
-    names: Sequence[str] = ("the training rows", "the new rows"),
+    names: Sequence[str] = (TRAINING_NAME, "the new rows"),
     columns: Sequence[str] | None = None,
     target: str = "y",
 ) -> PredictionResult:
@@ -262,7 +265,7 @@ class PredictionResult(Reportable):
         if self.shift is not None and self.shift.is_found:
             sentences.append(self.shift.sentence(self.names[0], self.name))
             if self.evaluation is None:
-                sentences.append("Predictions there are extrapolation.")
+                sentences.append("Predictions and intervals may be off there.")
         return " ".join(sentences)
 
     def _score_sentence(self) -> str:
@@ -273,10 +276,17 @@ class PredictionResult(Reportable):
         known = fit.sentence(self.target, self.columns)
         if self.new_rows is None:
             return known
-        rows = f"Predictions for {rows_text(len(self.predicted))} of {self.name}"
+        rows = f"{rows_text(len(self.predicted))} of {self.name}"
         if not fit.helps:
-            return f"{rows}. {known}"
-        return f"{rows}; R² {r2_text(fit.r2)} on left-out training rows."
+            return f"Predictions for {rows}. {known}"
+        training = f"rows of {self.names[0]}"
+        if self.names[0] == TRAINING_NAME:
+            training = "training rows"
+        n = rows_text(len(self.training_rows[0]))
+        return (
+            f"{self.target} is predicted for {rows}, with {100 * self.confidence:g} % intervals. "
+            f"On left-out {training} ({n}) R² is {r2_text(fit.r2)}."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers and sentences in JSON's types."""

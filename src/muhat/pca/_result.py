@@ -140,7 +140,7 @@ class ComponentsResult(Reportable):
 
     @property
     def explained(self) -> float:
-        """The share of the variance of all columns that left-out rows show in these components."""
+        """The share of the columns' variance that the components reproduce in left-out rows."""
         place = min(self.pca.n_components_, len(self.choice.grid) - 1)
         return float(self.choice.explained[place])
 
@@ -152,8 +152,6 @@ class ComponentsResult(Reportable):
     def verdict(self) -> str:
         """Return what was found, in sentences."""
         sentences = [self._number_sentence(), self._meaning_sentence(), self._unusual_sentence()]
-        if len(self.scores) < MIN_ROWS_TO_TRUST:
-            sentences.append(f"With {rows_text(len(self.scores))} all of this is uncertain.")
         return " ".join(sentence for sentence in sentences if sentence)
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,31 +187,39 @@ class ComponentsResult(Reportable):
     def _number_sentence(self) -> str:
         """Return how many components there are, and what they explain."""
         choice, n = self.choice, self.pca.n_components_
-        sample = (
-            f"{self.name} ({rows_text(len(self.scores))}, {count(len(self.columns), 'column')})"
-        )
+        is_rough = len(self.scores) < MIN_ROWS_TO_TRUST
+        rough = f"With only {rows_text(len(self.scores))} this is a rough indication"
+        columns = count(len(self.columns), "column")
+        sample = f"{self.name} ({rows_text(len(self.scores))}, {columns})"
+        start = f"{sample}: "
+        if is_rough:
+            start = f"{rough}: in {self.name}, "
         if not isinstance(self.pca.filter_, TruncatedSVD):
             setting = setting_text(self.pca.filter_.symbol, self.pca.parameter_)
-            return (
-                f"{sample}: {count(n, 'component')}, shrunk by {self.pca.filter_.label}, {setting}."
-            )
+            return f"{start}{count(n, 'component')}, shrunk by {self.pca.filter_.label}, {setting}."
         if choice.best == 0:
-            return (
-                f"{sample}: no structure was found. Left-out rows are described no better by any "
-                "number of components than by the mean, if noise is as large in every column."
+            nothing = (
+                f"No structure was found in {sample}: no number of components describes left-out "
+                "rows better than the mean does. (This assumes equally large noise in every "
+                "column.)"
             )
-        share = f"{100 * max(self.explained, 0):.0f} % of the variance of all columns"
-        explain = agree(n, "explains", "explain")
-        taken = f"{sample}: {count(n, 'component')} {explain} {share} in left-out rows"
+            if is_rough:
+                return f"{rough}. {nothing}"
+            return nothing
+        share = f"{100 * max(self.explained, 0):.0f} % of the columns' variance"
+        reproduce = agree(n, "reproduces", "reproduce")
+        taken = f"{start}{count(n, 'component')} {reproduce} {share} in rows left out of the fit"
+        if is_rough:
+            return f"{taken}."
         if choice.is_limited and n <= choice.n_components:
-            return f"{taken}; what they leave out is not only noise."
-        separate = agree(choice.n_components, "separates", "separate")
+            leave = agree(n, "it leaves", "they leave")
+            return f"{taken}; what {leave} out is not only noise."
         if n == choice.n_components:
-            end = agree(n, "it separates", "they separate")
-            return f"{taken}; {end} signal from noise."
+            return f"{taken}; the rest looks like noise."
         if choice.is_limited:
             return f"{taken}."
-        return f"{taken}; {count(choice.n_components, 'component')} {separate} signal from noise."
+        beyond = f"beyond {count(choice.n_components, 'component')} the rest looks like noise"
+        return f"{taken}; {beyond}."
 
     def _meaning_sentence(self) -> str:
         """Return which columns the first components follow."""

@@ -89,15 +89,18 @@ def copies_note(n_copies: int, n_shared: int, n: int, names: tuple[str, str]) ->
             are = "row is an exact copy"
         notes.append(
             f"{n_copies:,} of the {n:,} {are} of another row of the same sample: "
-            "unless these are separate observations, p is too small."
+            "unless these are separate observations, p is too small"
         )
+        if n_shared > MIN_SHARE_NAMED * n:
+            notes[0] += "."
+        else:
+            notes[0] += f"; {option('distinct')} drops copies."
     if n_shared > MIN_SHARE_NAMED * n:
-        are = "rows of {} are"
+        equal = f"{n_shared:,} rows of {names[1]} equal a row of {names[0]}"
+        same = "they are the same observations"
         if n_shared == 1:
-            are = "row of {} is"
-        notes.append(
-            f"{n_shared:,} {are.format(names[1])} also in {names[0]}, which hides differences."
-        )
-    if notes:
-        notes[-1] = f"{notes[-1][:-1]}; {option('distinct')} drops copies."
+            equal = f"1 row of {names[1]} equals a row of {names[0]}"
+            same = "it is the same observation"
+        expected = f"With few possible values this is expected; if {same}"
+        notes.append(f"{equal}. {expected}, use {option('distinct')}.")
     return " ".join(notes)

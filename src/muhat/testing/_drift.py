@@ -26,7 +26,7 @@ from muhat._summary import (
     HtmlReprMixin,
     Summary,
 )
-from muhat._text import agree, count
+from muhat._text import agree, count, listed
 from muhat._validation import checked_sample, positive, whole_number
 from muhat._wording import p_text, rows_text, shift_text
 from muhat.data import DataSet
@@ -435,6 +435,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             return self.history_[0].verdict()
         many = count(self.n_batches_, "batch")
         if not self.n_alarms_:
+            if self._are_all_too_small:
+                return self._all_too_small_text()
             found = f"No drift detected in any of {many}."
             return " ".join(filter(None, [found, self._closest_text(), self._too_few_text()]))
         about = "about "
@@ -474,6 +476,28 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             of = f", of the last {count(len(self.history_), 'batch')}"
         p = p_text(closest.p_value, closest.is_at_floor)
         return f"Closest to an alarm{of}: {closest.name}, {p} ({closest._needed_text})."
+
+    @property
+    def _are_all_too_small(self) -> bool:
+        """Whether no batch at all had enough rows to raise an alarm."""
+        if len(self.history_) < self.n_batches_:
+            return False
+        return not any(each.is_reachable or each.too_few_distinct for each in self.history_)
+
+    def _all_too_small_text(self) -> str:
+        """Return that no batch could raise an alarm, with the rows of the latest."""
+        latest = self.history_[-N_BATCHES_NAMED:]
+        named = [f"{each.name} ({rows_text(each.n)})" for each in latest]
+        more = len(self.history_) - len(latest)
+        if more:
+            names = f"{', '.join(named)} and {more:,} before"
+        else:
+            names = listed(named)
+        level = f"level {self.history_[0].level:.3g}"
+        if self.history_[-1].level < self.history_[0].level:
+            level += " or less"
+        beside = f"beside a reference of {rows_text(len(self.reference_))} at {level}"
+        return f"No batch could raise an alarm: {names} are too small {beside}."
 
     def _too_few_text(self) -> str:
         """Return which batches have too few rows to raise an alarm; empty where none has."""

@@ -158,6 +158,8 @@ class GroupResult(Result):
         What displays and pages draw: a map, distances, and quantiles of columns.
     left_out : tuple of str
         Sentences on what of the data was not tested, with which the verdict ends.
+    strata : str or None
+        The name of the column of strata, "" if it has no name; None without strata.
     """
 
     n: int
@@ -169,6 +171,7 @@ class GroupResult(Result):
     tolerance: Tolerance | None = None
     pictures: GroupPictures | None = None
     left_out: tuple[str, ...] = ()
+    strata: str | None = None
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: which groups differ, and in what."""
@@ -177,7 +180,7 @@ class GroupResult(Result):
         if self.is_too_small(level):
             return self._too_few(f"{self.n:,} rows in {many}", level)
         if self.p_value > level:
-            return f"No difference between {many} detected {found}.{self._single_group(level)}"
+            return self._nothing_found(many, found, level)
         if len(self.groups) == 2:
             sentences = [self._two_differ(), self._tolerance_of_two(level)]
         elif self.tolerance is not None:
@@ -186,10 +189,33 @@ class GroupResult(Result):
             sentences = [self._many_differ(many, found, level)]
         return " ".join([*sentences, self._where(level)]).strip().replace("  ", " ")
 
-    def _two_differ(self) -> str:
+    def _nothing_found(self, many: str, found: str, level: float) -> str:
+        """Return that no difference was found, also not by more than a tolerance."""
+        if len(self.groups) == 2:
+            many, found = self._both, f"({self.p_text})"
+        sentence = f"No difference between {many} detected{self._within} {found}."
+        if self.tolerance is not None:
+            sentence += f" {self.tolerance.no_difference}"
+        return sentence + self._single_group(level)
+
+    @property
+    def _within(self) -> str:
+        """Within what groups are compared, with a space before it; empty without strata."""
+        strata = getattr(self, "strata", None)  # results saved by earlier versions have none
+        if strata is None:
+            return ""
+        if strata:
+            return f" within strata of {strata}"
+        return " within strata"
+
+    @property
+    def _both(self) -> str:
+        """Two groups with their rows."""
         first, second = sorted(self.groups, key=_label)
-        both = f"{first.group} ({rows_text(first.n)}) and {second.group} ({rows_text(second.n)})"
-        return f"{both} differ ({self.p_text})."
+        return f"{first.group} ({rows_text(first.n)}) and {second.group} ({rows_text(second.n)})"
+
+    def _two_differ(self) -> str:
+        return f"{self._both} differ{self._within} ({self.p_text})."
 
     def _tolerance_of_two(self, level: float) -> str:
         """Return whether two groups differ by more than the tolerance; empty without one."""
@@ -201,26 +227,30 @@ class GroupResult(Result):
         """Return which groups differ from the rest."""
         different = [each for each in self.groups if each.p_value <= level]
         if not different:
-            return f"The {many} differ {found}, but none stands out from the rest."
+            return f"The {many} differ{self._within} {found}, but none stands out from the rest."
         p_values = [each.p_value for each in different]
-        return self._different_text(many, different, p_values, "from the rest")
+        return self._different_text(many, different, p_values, f"from the rest{self._within}")
 
     def _tolerance_sentences(self, many: str, found: str, level: float) -> list[str]:
         """Return which groups differ from the rest by more than the tolerance."""
         assert self.tolerance is not None
         different = self._more_than_tolerance(level)
-        how = f"more than the tolerance ({self.tolerance.text})"
+        how = "more than the tolerance"
         if not different:
-            none = "none was found to differ from the rest by"
-            return [f"The {many} differ {found}, but {none} {how}."]
+            none = f"none was found to differ from the rest by {how}"
+            distance = f"MMD at most {self.tolerance.against(self.tolerance.distance)}"
+            sentence = f"The {many} differ{self._within} {found}, but {none}: {distance}."
+            return [sentence, self.tolerance.sentence]
         p_values = [each.p_tolerance or 1.0 for each in different]
-        sentences = [self._different_text(many, different, p_values, f"from the rest by {how}")]
+        from_rest = f"from the rest{self._within} by {how}"
+        sentences = [self._different_text(many, different, p_values, from_rest)]
         others = sum(each.p_value <= level for each in self.groups) - len(different)
         if others:
             differ = "differ"
             if others == 1:
                 differ = "differs"
             sentences.append(f"{others:,} more {differ}, but not detectably by more than that.")
+        sentences.append(self.tolerance.sentence)
         return sentences
 
     def _more_than_tolerance(self, level: float) -> list[GroupDifference]:
@@ -251,13 +281,25 @@ class GroupResult(Result):
         names = _listed([str(each.group) for each in different])
         p, differ = self._p_text(p_values[0]), "differs"
         if len(different) > 1:
-            p, differ = f"each {p_text(max(p_values), is_bound=True)}", "differ"
-        rows = f"({self.n:,} rows in all)"
-        approximately = ""
+            p, differ = p_text(max(p_values), is_bound=True), "differ"
         if self.tolerance is not None:
-            approximately = ", approximately"
-        corrected = f"({p}{approximately}, corrected for {len(self.groups):,} groups)"
+            p = f"approximate {p}"
+        if len(different) > 1:
+            p = f"each {p}"
+        if self.tolerance is not None:
+            p = f"{self._mmd_text(different)}, {p}"
+        rows = f"({self.n:,} rows in all)"
+        corrected = f"({p}, corrected for {len(self.groups):,} groups)"
         return f"{len(different):,} of {many} {rows} {differ} {how}: {names} {corrected}."
+
+    def _mmd_text(self, different: list[GroupDifference]) -> str:
+        """Return the distances of groups from the rest beside the tolerance."""
+        assert self.tolerance is not None
+        distances = sorted(each.mmd for each in different)
+        least = f"{distances[0]:.2g} to "
+        if f"{distances[0]:.2g}" == f"{distances[-1]:.2g}":
+            least = ""
+        return f"MMD {least}{self.tolerance.against(distances[-1])}"
 
     def _where(self, level: float) -> str:
         """Return in which column the first group that differs does so most, and how.

@@ -17,7 +17,7 @@ from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
 from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest, spectral_gram
-from muhat.testing._designs import GroupDesign, encode
+from muhat.testing._designs import Codes, GroupDesign, encode
 from muhat.testing._distances import Distance
 from muhat.testing._group_columns import ColumnDifferences, column_differences, shares_of_ones
 from muhat.testing._group_pairs import (
@@ -214,6 +214,7 @@ class GroupTest(PermutationTest):
             least_p_value=design.least_p_value(self.n_permutations),
             is_complete=design.is_enumerable(self.n_permutations),
             title=codes["groups"].title,
+            strata=_title_of_strata(codes),
             rows_together=int(design.sizes[0]) if design.are_bins else 1,
             tolerance=found.tolerance,
             pictures=GroupPictures.from_features(
@@ -441,6 +442,13 @@ class GroupTest(PermutationTest):
             if len(H):
                 factors.append(PairFactor(spectrum, H))
         return factors
+
+
+def _title_of_strata(codes: dict[str, Codes]) -> str | None:
+    """Return the name of the column of strata, "" if it has none; None without strata."""
+    if "strata" not in codes:
+        return None
+    return codes["strata"].title or ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ from muhat._arrays import Array
 from muhat._messages import option
 from muhat._reportable import Reportable
 from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
-from muhat._text import listed
 from muhat._validation import as_frame, as_points
 from muhat._wording import is_at_floor, p_value_text, rows_text, shift_text
 from muhat.data import ColumnMoments, DataSet
@@ -396,9 +395,11 @@ class TwoSampleResult(Result):
         return " ".join(filter(None, sentences))
 
     def _tolerance_text(self, level: float) -> str:
-        """Return whether samples that differ do so by more than the tolerance; empty without."""
-        if self.tolerance is None or self.p_value > level:
+        """Return whether the samples differ by more than the tolerance; empty without one."""
+        if self.tolerance is None:
             return ""
+        if self.p_value > level:
+            return self.tolerance.no_difference
         p = p_value_text(self.tolerance.p_value, self.n_permutations, self.is_complete)
         return self.tolerance.finding(level, p)
 
@@ -544,14 +545,13 @@ class IndependenceResult(Result):
             return self._too_few(f"{self.n:,} rows", level) + self._on_copies
         if self.p_value > level:
             return f"No dependence between {x} and {y} detected ({rows}).{self._on_copies}"
-        found = f"{_as_subject(self.x_names, 'x')} and {_as_subject(self.y_names, 'y')}"
         limit = ""
         if _has_several(self.x_names) or _has_several(self.y_names):
-            limit = "; this does not say that each of them is"
+            limit = "; which of the columns depend on each other is not tested"
         scale = "0: none, 1: the strongest; not comparable with Pearson's"
         strength = f" Kernel correlation {self.correlation:.2g} ({scale})."
         direction = self._direction(x, y) + strength
-        return f"{found} are dependent ({rows}){limit}.{direction}{self._on_copies}"
+        return f"{x} and {y} are dependent ({rows}){limit}.{direction}{self._on_copies}"
 
     def _direction(self, x: str, y: str) -> str:
         """Return a sentence on whether y rises or falls with x, with a space before it."""
@@ -613,15 +613,6 @@ def sentence_start(text: str) -> str:
     if text.startswith("the "):
         return f"The {text[4:]}"
     return text
-
-
-def _as_subject(names: tuple[str, ...] | None, otherwise: str) -> str:
-    """Return the names of columns as the subject of a sentence, several as one."""
-    columns = source_columns(names or (otherwise,))
-    words = listed(columns, N_NAMED, "more columns")
-    if _has_several(names):
-        return f"{words}, taken together,"
-    return words
 
 
 def _has_several(names: tuple[str, ...] | None) -> bool:

@@ -210,8 +210,6 @@ def checked_filter(statistic: Filtered) -> Filter:
         needed = "a filter that is a function of γ is needed"
         raise MuhatError(who, needed, name_of(filter), "use for example 'f-kmse' or 'landweber'")
     if filter.constant and isinstance(statistic, Spectral):
-        needed = "a filter that depends on γ is needed"
-        raise MuhatError(
-            who, needed, name_of(filter), "with a constant one all permutations are alike"
-        )
+        needed = "the filter must weight eigenvalues differently"
+        raise MuhatError(who, needed, name_of(filter), "use for example 'f-kmse' or 'landweber'")
     return filter

@@ -74,10 +74,31 @@ class Tolerance:
 
     def finding(self, level: float, p_text: str) -> str:
         """Return a sentence on whether two samples differ by more than the tolerance."""
-        measured = f"({self.text}; measured: {self.distance:.2g}; {p_text}, approximately)"
+        measured = f"MMD {self.against(self.distance)} (approximate {p_text}). {self.sentence}"
         if self.p_value <= level:
-            return f"They differ by more than the tolerance {measured}."
-        return f"They were not found to differ by more than the tolerance {measured}."
+            return f"They differ by more than the tolerance: {measured}".rstrip()
+        return f"They were not found to differ by more than the tolerance: {measured}".rstrip()
+
+    @property
+    def no_difference(self) -> str:
+        """The sentence that follows where no difference at all was found."""
+        more = f"differ by more than the tolerance (MMD {self.delta:.2g})"
+        return f"So there is no sign that they {more}."
+
+    def against(self, distance: float) -> str:
+        """Return a distance beside the tolerance, as "0.67 against 0.15"."""
+        return f"{distance:.2g} against {self.delta:.2g}"
+
+    @property
+    def sentence(self) -> str:
+        """A sentence on how large the tolerance is; empty if nothing is known but the number."""
+        if self.is_from_halves:
+            halves = "how far the first and the second half of the rows are apart"
+            return f"The tolerance is {halves}{self._shift_text}."
+        if not self._shift_text:
+            return ""
+        deviations = f"{self.shift:.2g} standard deviations"
+        return f"The tolerance corresponds to a shift of one column by about {deviations}."
 
     @property
     def text(self) -> str:
@@ -85,9 +106,14 @@ class Tolerance:
         found = f"MMD {self.delta:.2g}"
         if self.is_from_halves:
             found += ", as far as the first and the second half of the rows are apart"
-        if self.shift is not None and self.shift > SHIFTS[0]:
-            found += f", about a shift of one column by {self.shift:.2g} standard deviations"
-        return found
+        return found + self._shift_text
+
+    @property
+    def _shift_text(self) -> str:
+        """The shift of one column that is as large, after a comma; empty if there is none."""
+        if self.shift is None or self.shift <= SHIFTS[0]:
+            return ""
+        return f", about a shift of one column by {self.shift:.2g} standard deviations"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in JSON's types."""

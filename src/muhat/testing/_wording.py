@@ -82,6 +82,18 @@ def change_text(
     return f"{shifted}; it also varies {spread}"
 
 
+def change_direction(each: FeatureDifference, sizes: tuple[int, int]) -> str:
+    """Return whether a column's mean is "higher" or "lower" in the second sample.
+
+    Empty if the means hardly differ, and for indicators.
+    """
+    if each.is_indicator or not _is_shifted(each, sizes):
+        return ""
+    if each.shift > 0:
+        return "higher"
+    return "lower"
+
+
 def _spread_words(spreads: tuple[float, float], names: tuple[str, str]) -> str:
     """Return spreads as "more in after (SD 22) than in before (SD 13)"."""
     texts = _distinguishable(spreads)
