@@ -41,7 +41,7 @@ def settings(quick: bool) -> Settings:
         "rows": 60 if quick else 600,
         "noise": [0.25] if quick else [0.1, 0.25, 0.5],
         "components": [3] if quick else [5, 10, 20, 40, 80],
-        "splits": 1,
+        "splits": 1 if quick else 5,
     }
 
 

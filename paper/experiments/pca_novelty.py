@@ -46,7 +46,7 @@ def settings(quick: bool) -> Settings:
     return {
         "seed": 2027,
         "datasets": ["iris"] if quick else list(SETS),
-        "splits": 1,
+        "splits": 1 if quick else 5,
         "most_rows": 40 if quick else 400,
     }
 
