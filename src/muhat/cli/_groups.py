@@ -60,6 +60,12 @@ from muhat.plots import figure_of_groups
 from muhat.plots import save as save_figure
 from muhat.testing import GroupResult, GroupTest
 
+WHICH_REST = (
+    "Distances and differences are from all other groups; p compares a group with those that do "
+    "not stand out."
+)
+"""What "the rest" is in the table: with several odd groups the two differ."""
+
 MAX_LISTED = 20
 """The most groups in a table."""
 
@@ -258,6 +264,8 @@ def _print(result: GroupResult, table: DataSet, level: float) -> None:
     groups = f"{len(result.groups):,} groups"
     print_sentence(console, f"{table.name}: {rows_text(result.n)}, {columns}, {groups}")
     console.print(_table(result))
+    if len(result.groups) > 2 and result.groups[0].p_value <= level:
+        console.print(WHICH_REST)
     print_sentence(console, result.verdict(level), ALERT if result.p_value <= level else "bold")
 
 
@@ -265,12 +273,12 @@ def _table(result: GroupResult) -> Table:
     """Return a row for each group, those that differ most first."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("group", overflow="ellipsis", no_wrap=True)
-    titles = ["rows", "MMD from\nthe rest", "p,\ncorrected"]
+    titles = ["rows", "MMD from\nall others", "p,\ncorrected"]
     if result.tolerance is not None:
         titles.append("p, more than\nthe tolerance")
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("differs most in\n(SD from the rest)", overflow="ellipsis", no_wrap=True)
+    table.add_column("differs most in\n(SD from all others)", overflow="ellipsis", no_wrap=True)
     for each in result.groups[:MAX_LISTED]:
         p_values = [_p(result, each.p_value)]
         if each.p_tolerance is not None:

@@ -50,7 +50,7 @@ def groups_bars(result: GroupResult, level: float = LEVEL) -> Bars:
         f"difference detected. A small group is far away by chance, which p allows for.{shown}",
         ("group", f"p, corrected for {len(result.groups):,} groups"),
         bars,
-        axis="MMD from the rest",
+        axis="MMD from all other groups",
         note="grey: no difference detected",
     )
 

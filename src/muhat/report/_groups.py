@@ -111,13 +111,14 @@ def _groups_table(result: GroupResult) -> Table:
         if each.p_tolerance is not None:
             row.append(Cell(_p(result, each.p_tolerance), each.p_tolerance))
         rows.append([*row, Cell(result.change_text(each), is_name=True)])
-    titles = ["group", "rows", "MMD from the rest", "p, corrected"]
+    titles = ["group", "rows", "MMD from all others", "p, corrected"]
     if result.tolerance is not None:
         titles.append("p for more than the tolerance, corrected")
     note = (
-        "The column in which a group differs most from the rest: its mean minus that of the rest, "
-        "in standard deviations within groups (SD); or, as SD × 2, its standard deviation as a "
-        "multiple of that within the others."
+        "The column in which a group differs most from all others: its mean minus theirs, in "
+        "standard deviations within groups (SD); or, as SD × 2, its standard deviation as a "
+        "multiple of that within the others. Distances and differences are from all other groups; "
+        "p compares a group with those that do not stand out."
     )
     titles.append("differs most in (SD)")
     return Table("Every group against all others", titles, rows, note=note)

@@ -24,6 +24,9 @@ from muhat.testing._statistics import Statistic
 from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import MIN_STANDARD_ERRORS, change_text, source_columns
 
+MONOTONE_CORRELATION = 0.9
+"""Rank correlation from which on y rises or falls with x, however few rows there are."""
+
 LEVEL = 0.05
 """The level at which a verdict calls samples different, or columns dependent."""
 
@@ -455,9 +458,7 @@ class TwoSampleResult(Result):
                 f"On its own, {most.name} has p = {most.p_value:.2g}, a hint only: the p-value "
                 "that counts is the overall one, which looks for differences of every kind."
             )
-        if most.p_value > level:
-            if len(self.features) == 1:
-                return ""
+        if most.p_value > level and len(self.features) > 1:
             return (
                 "No single column shows it: the columns differ together, or many of them a little."
             )
@@ -559,7 +560,8 @@ class IndependenceResult(Result):
             return ""
         measured = f"(rank correlation {self.rank_correlation:.2f})".replace("-", "−")
         # Under independence √(n − 1) times the rank correlation is about N(0, 1).
-        if abs(self.rank_correlation) * (self.n - 1) ** 0.5 < MIN_STANDARD_ERRORS:
+        is_clear = abs(self.rank_correlation) * (self.n - 1) ** 0.5 >= MIN_STANDARD_ERRORS
+        if not is_clear and abs(self.rank_correlation) < MONOTONE_CORRELATION:
             return f" {y} neither rises nor falls steadily as {x} rises {measured}."
         tendency = "lower"
         if self.rank_correlation > 0:
