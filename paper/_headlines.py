@@ -45,7 +45,7 @@ def _of_power(folder: str | PathLike[str]) -> str:
             same = [
                 each["power"]
                 for each in rows
-                if each["test"] != "default"
+                if each["test"] not in ("default", "former")
                 and (each["problem"], each["alternative"], each["n"])
                 == (row["problem"], row["alternative"], row["n"])
             ]

@@ -356,7 +356,10 @@ default='auto'
         check_is_fitted(self, "groups_")
         T = len(self.groups_)
         if self.gain_ is None or self.gain_error_ is None:
-            return f"Means of {T} groups: too few groups or rows to estimate the gain."
+            return (
+                f"Means of {T} groups: the gain is not estimated, as there are too few groups or "
+                "rows, or rows do not vary within groups."
+            )
         if not self.gain_ and not self.gain_error_:
             return f"Means of {T} groups: the plain averages, as nothing is gained by the others."
         size = f"{100 * min(abs(self.gain_), MAX_PRINTED_GAIN):.0f} %"

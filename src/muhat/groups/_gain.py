@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from muhat._arrays import Array, quotient
+from muhat._tolerances import MIN_VARIANCE_SHARE
 from muhat.groups._candidates import NAMES, PLAIN, GroupVectors
 from muhat.groups._moments import LeftOutMoments
 from muhat.groups._translation import LimitedMeans, limiting_factors
@@ -133,6 +134,8 @@ def estimated_gain(
     kappa : float
         κ of limited translation.
     """
+    if _is_exact(vectors):
+        return None
     F = len(moments.B)
     from_others = []
     for fold in range(F):
@@ -158,3 +161,9 @@ def estimated_gain(
         FEWER_ROWS_SHARE * more_rows,
     ]
     return Gain(middle.value + more_rows, float(np.linalg.norm(parts)))
+
+
+def _is_exact(vectors: GroupVectors) -> bool:
+    """Whether rows do not vary within groups, but for rounding: the plain means have no error."""
+    within = vectors.own - (vectors.Z**2).sum(axis=1)
+    return bool(within.max() <= 2 * MIN_VARIANCE_SHARE * np.abs(vectors.own).mean())
