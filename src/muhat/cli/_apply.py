@@ -204,7 +204,7 @@ class _AppliedModel:
         if shift is not None and shift.is_found:
             fitted = "the rows that the model was fitted to"
             sentence = shift.sentence(fitted, file, "columns")  # not every model has x and y
-            extrapolates = "What it says there is extrapolation."
+            extrapolates = "Its answers may be off there."
             warnings.warn(f"{sentence} {extrapolates}", UserWarning, stacklevel=2)
 
     def _transformed(self, rows: Array) -> Any:
