@@ -178,7 +178,9 @@ def test_applying_a_model_to_rows_unlike_its_own_is_warned_of(fitted):
     FRAME.assign(b=FRAME["b"] + 5).to_csv("far.csv", index=False)
     FRAME.sample(frac=0.5, random_state=0).to_csv("near.csv", index=False)
     warning = "warning: The columns are distributed differently in far.csv than in "
-    warning += "the rows that the model was fitted to (p ≤ 0.001), most of all b (higher in far.csv). "
+    warning += (
+        "the rows that the model was fitted to (p ≤ 0.001), most of all b (higher in far.csv). "
+    )
     assert warning in succeeded("apply", "m.muhat", "far.csv").stderr
     assert warning in succeeded("apply", "m.muhat", "far.csv", "--out", "f.csv").stderr
     assert "differently" not in succeeded("apply", "m.muhat", "near.csv").stderr
