@@ -19,7 +19,7 @@ from typer import Argument, Exit, Option, echo
 from muhat._arrays import Array
 from muhat._python_lines import independence_lines, options_set, two_files_lines, two_groups_lines
 from muhat._text import count
-from muhat._wording import is_at_floor, listed_names, rows_text, shift_text
+from muhat._wording import is_at_floor, listed_names, rows_text
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import (
     FOUND,
@@ -81,6 +81,7 @@ from muhat.testing import (
     TwoSampleTest,
 )
 from muhat.testing._tolerance import HALVES
+from muhat.testing._wording import size_text
 
 LEVEL = 0.05
 """The level of a verdict, unless ``--fail-below`` has another."""
@@ -548,7 +549,10 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
         p = f"{each.p_value:.3g}"
         if is_bound:
             p = f"≤ {p}"
-        table.add_row(each.name, shift_text(each.shift), f"{100 * each.share:.2f}", p)
+        size = size_text(each)
+        if "→" in size:
+            table.caption = f"→: from {first} to {second}"
+        table.add_row(each.name, size, f"{100 * each.share:.2f}", p)
     return table
 
 
