@@ -502,7 +502,7 @@ def test_tables_show_what_differs_mean_share_or_spread():
     spreads = found["wide"].spreads
     assert texts["wide"].endswith(f"; SD {spreads[0]:.1f} → {spreads[1]:.1f}")
     assert texts["kind = oak"] == "25 % → 60 %"
-    assert texts["moved"].startswith("+2.0") or texts["moved"].startswith("+1.9")
+    assert texts["moved"] == f"{found['moved'].shift:+.2f}"
     assert "25 % → 60 %, p" in str(differences_bars(result.features, result.names, 99, 0.05))
     wide = TwoSampleTest(**QUICK).test(*(each[["wide"]] for each in frames))
     tile = f"{spreads[0]:.1f} → {spreads[1]:.1f}"

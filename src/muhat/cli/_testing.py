@@ -52,6 +52,7 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._progress import MAX_QUIET_ROWS, ProgressBatches, spinner
 from muhat.cli._reading import (
+    columns_named,
     left_out_text,
     places_of,
     reading_options,
@@ -139,7 +140,7 @@ def two_samples_command(
     check_figure(out)
     check_report(report)
     check_outputs(files, out=out, report=report)
-    reading = reading_options(drop, only_numeric, separator, missing, decimal)
+    reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     test = TwoSampleTest(
         kernel or None,
         standardize=standardize,
@@ -219,19 +220,14 @@ def independence_command(
     check_figure(out)
     check_report(report)
     check_outputs([file], out=out, report=report)
-    x_names, y_names = x.split(","), y.split(",")
+    reading = reading_options([file], None, False, separator, missing, decimal)
+    x_names = list(columns_named([x], [file], reading))
+    y_names = list(columns_named([y], [file], reading))
     both = sorted({*x_names} & {*y_names})
     if both:
         needed = "a column must be in one of them only"
         raise MuhatError("--x and --y", needed, f"{both[0]!r} in both")
-    reading = {
-        "drop": (),
-        "columns": [*x_names, *y_names],
-        "only_numeric": False,
-        "separator": separator,
-        "missing": missing,
-        "decimal": decimal,
-    }
+    reading["columns"] = [*x_names, *y_names]
     with noted_warnings() as warned:
         sample = read_sample(file, reading, one_hot)
     values = values_of([sample])
