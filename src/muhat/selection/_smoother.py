@@ -29,7 +29,7 @@ from muhat._arrays import Array, quotient, rounding, share_between_cores, slices
 from muhat._tolerances import MAX_SMOOTHER_FIT_ERROR, TINY_SHARE
 from muhat.errors import MuhatError
 from muhat.filters import Filter
-from muhat.gram._problem import eigenpairs_without
+from muhat.gram._problem import HeldOutBasis
 from muhat.selection._base import Candidates
 from muhat.selection._leave_one_out import MAX_ROWS_REFIT, MIN_CHUNKS, is_heavy, refit_chunks
 from muhat.selection._poles import Interval, Nodes, Poles, first_accurate, poles_to_try
@@ -312,7 +312,7 @@ class LeaveOneOutSmoother:
 
     def _refits(
         self, candidates: Candidates, poles: Poles | None
-    ) -> Iterator[tuple[Array, Refits]]:
+    ) -> Iterator[tuple[Array, HeldOutSmoothers]]:
         """Yield rows with an eigendecomposition without each, some at a time.
 
         Heavy ones, or all without poles.
@@ -332,11 +332,11 @@ class LeaveOneOutSmoother:
             return
         chunks = refit_chunks(rows, len(self.regression.gamma) ** 2)
         for some in slices(0, len(chunks), MIN_CHUNKS):
-            found = share_between_cores(partial(Refits, self.regression), chunks[some])
+            found = share_between_cores(partial(HeldOutSmoothers, self.regression), chunks[some])
             yield from zip(chunks[some], found, strict=True)
 
 
-class Refits:
+class HeldOutSmoothers:
     """The smoothers made without each of some rows, by one eigendecomposition each.
 
     In the basis in which Ĉ = diag(γ), row i takes away p_i φ_i φ_iᵀ, and its output from Σ p_i φ_i
@@ -346,18 +346,19 @@ class Refits:
     def __init__(self, regression: Regression, rows: Array) -> None:
         self.regression, self.rows = regression, rows
         root, rest = np.sqrt(regression.gamma), (1 - regression.masses[rows])[:, None, None]
-        own = regression.U[rows] * root  # √p_i φ_i
-        gamma, V = eigenpairs_without(regression.gamma, own[:, :, None] * own[:, None, :], rest)
-        self.gamma, self.V = np.maximum(gamma, regression.gamma[-1] * TINY_SHARE), V
+        own = (regression.U[rows] * root)[..., None]  # √p_i φ_i
+        self.basis = HeldOutBasis.from_covariance(
+            regression.gamma, own @ np.swapaxes(own, 1, 2), rest
+        )
+        self.gamma = np.maximum(self.basis.gamma, regression.gamma[-1] * TINY_SHARE)
         means = regression.left_out_means[rows, None]
-        targets = root[:, None] * (
+        whole = root[:, None] * (
             regression.projected[:, :-1] - means * regression.projected[:, [-1]]
         )
-        targets -= (own * regression.root_masses[rows, None])[:, :, None] * (
-            regression.Z[rows, None] - means
-        )
-        self.targets = np.swapaxes(V, 1, 2) @ (targets / rest)
-        self.towards = (own[:, None] @ V)[:, 0] / regression.root_masses[rows, None]
+        root_masses = regression.root_masses[rows, None, None]
+        without = (whole - root_masses * own * (regression.Z[rows, None] - means)) / rest
+        columns = self.basis.turned(np.concatenate([without, own / root_masses], axis=-1))
+        self.targets, self.towards = columns[..., :-1], columns[..., -1]
 
     def predictions(self, candidates: Candidates) -> Array:
         """Return the predictions of the left-out rows, measured from the mean.
@@ -374,7 +375,7 @@ class Refits:
     def functions(self, candidates: Candidates) -> Array:
         """Return ``LeaveOneOutSmoother.functions`` of these rows."""
         [parameter] = candidates.grid.tolist()
-        functions = self.V @ (self._inverse(candidates, parameter)[..., None] * self.targets)
+        functions = self.basis.V @ (self._inverse(candidates, parameter)[..., None] * self.targets)
         return np.transpose(quotient(functions, np.sqrt(self.regression.gamma)[:, None]), (2, 1, 0))
 
     def weights(self, candidates: Candidates) -> Array:
@@ -384,7 +385,7 @@ class Refits:
         """
         [parameter] = candidates.grid.tolist()
         regression = self.regression
-        found = (self.V @ (self.towards * self._inverse(candidates, parameter))[..., None])[..., 0]
+        found = (self.basis.V @ (self.towards * self._inverse(candidates, parameter))[..., None])[..., 0]
         others = (regression.U * np.sqrt(regression.gamma)) * regression.root_masses[
             :, None
         ]  # p_j φ_j
