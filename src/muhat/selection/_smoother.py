@@ -385,7 +385,9 @@ class HeldOutSmoothers:
         """
         [parameter] = candidates.grid.tolist()
         regression = self.regression
-        found = (self.basis.V @ (self.towards * self._inverse(candidates, parameter))[..., None])[..., 0]
+        found = (self.basis.V @ (self.towards * self._inverse(candidates, parameter))[..., None])[
+            ..., 0
+        ]
         others = (regression.U * np.sqrt(regression.gamma)) * regression.root_masses[
             :, None
         ]  # p_j φ_j
