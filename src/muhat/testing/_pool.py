@@ -144,6 +144,8 @@ class MemoryPool(Pool):
 
     def column_distances(self, labels: Array) -> ColumnDistances:
         """Return how far the samples are apart in every column."""
+        if self.units.size == 1 and self.is_fast:
+            return ColumnDistances.at_quantiles(self.rows, labels)
         if self.units.size == 1:
             return ColumnDistances.from_rows(self.rows, labels)
         unit = np.repeat(np.arange(len(labels)), self.units.size)
