@@ -51,6 +51,9 @@ def share_between_cores(work: Callable[[Chunk], Found], chunks: Iterable[Chunk])
             found[number] = work(chunk)
 
     n_threads = min(available_cores(), len(chunks))
+    if n_threads == 1:
+        with BLAS_ON_ONE_THREAD, limit_cores(1):
+            return [work(chunk) for chunk in chunks]
     limit = partial(setattr, _THIS_THREAD, "cores", 1)
     with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(n_threads, initializer=limit) as threads:
         running = []
