@@ -91,9 +91,15 @@ class ColumnDistances:
     def largest_scores(self) -> Array:
         """Return the largest distance of each permutation, each column in its standard deviations.
 
-        These are of all permutations, which are treated alike: shape (1, B + 1).
+        These are of all permutations, which are treated alike: shape (1, B + 1). Columns that are
+        the same in all of them, as constant ones are, take no part: their score would be 0, more
+        than that of columns that differ less than they usually do.
         """
-        scores = NullMoments.from_values(self.integrals).scores(self.integrals)
+        varies = self.integrals.max(axis=1) > self.integrals.min(axis=1)
+        if not varies.any():
+            return np.zeros((1, self.integrals.shape[1]))
+        integrals = self.integrals[varies]
+        scores = NullMoments.from_values(integrals).scores(integrals)
         return np.asarray(scores.max(axis=0, keepdims=True))
 
 
