@@ -104,6 +104,11 @@ class GroupTest(PermutationTest):
     n_jobs : int, default=None
         Cores to use, as many as there are if not given or −1.
 
+    See Also
+    --------
+    TwoSampleTest : Two samples.
+    KernelMeans : What each group looks like.
+
     Examples
     --------
     >>> import numpy as np

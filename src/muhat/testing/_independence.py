@@ -140,6 +140,11 @@ class IndependenceTest(PermutationTest):
     n_jobs : int, default=None
         Cores to use, as many as there are if not given or −1.
 
+    See Also
+    --------
+    TwoSampleTest : Do two samples differ?
+    ConditionalMean : Predict y from x.
+
     Examples
     --------
     >>> import numpy as np

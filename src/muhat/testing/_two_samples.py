@@ -145,6 +145,12 @@ class TwoSampleTest(PermutationTest):
     n_jobs : int, default=None
         Cores to use, as many as there are if not given or −1.
 
+    See Also
+    --------
+    GroupTest : Many groups in one table.
+    DriftDetector : New batches against one reference, again and again.
+    mmd : The distance alone.
+
     Examples
     --------
     >>> import numpy as np
@@ -203,13 +209,13 @@ class TwoSampleTest(PermutationTest):
         Parameters
         ----------
         X, Y : array, data frame, Series, dask collection or batches, of shapes (n, d) and (m, d)
-            One dimension is one column, and the name of a Series that of its sample. Data frames must have the same columns; those of Y are put
-            in the order of X. Batches are a list of arrays or data frames, or what
-            ``muhat.open_batches`` returns: of any number of rows, passed over twice. Beyond 20,000
-            rows in both, only sums over rows are held, and 20,000 rows of each drawn at random, at
-            which the witness is evaluated. For ``Precomputed(K)`` give row numbers of K, for
-            ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel functions of objects
-            lists of these.
+            One dimension is one column, and the name of a Series that of its sample. Data frames
+            must have the same columns; those of Y are put in the order of X. Batches are a list of
+            arrays or data frames, or what ``muhat.open_batches`` returns: of any number of rows,
+            passed over twice. Beyond 20,000 rows in both, only sums over rows are held, and 20,000
+            rows of each drawn at random, at which the witness is evaluated. For ``Precomputed(K)``
+            give row numbers of K, for ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for
+            kernel functions of objects lists of these.
         names : two strings, default=None
             What the verdict calls the samples; by default the names of files that they were read
             from, or X and Y.
