@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from muhat._arrays import Array, quotient, rounding
+from muhat._cached import ThreadedProperty
 from muhat.gram import Approximation
 from muhat.kernels import Kernel
 from muhat.testing._cyclic import (
@@ -56,7 +56,7 @@ class SideGram:
         """The number of rows."""
         return len(self.rows)
 
-    @cached_property
+    @ThreadedProperty
     def spectrum(self) -> PooledSpectrum:
         """The eigenpairs of A, or of what features make of it."""
         return self.decompose()
@@ -80,21 +80,20 @@ class SideGram:
         U = self.spectrum.U[:, used]
         return U * h[used], U
 
-    def transforms(self, statistic: Statistic, drawn: Array) -> Array:
+    def transforms(self, statistic: Statistic, drawn: Array) -> list[Array]:
         """Return the Fourier transforms of U h(Γ) Uᵀ in each order, one after the other."""
         if statistic.needs_spectrum:
             L, R = self._weighted_factors(statistic.weight(self.spectrum.gamma))
-            return np.array([transformed(half_of_product(L[each], R[each])) for each in drawn])
+            return [transformed(half_of_product(L[each], R[each])) for each in drawn]
         if not self._has_halves:
             A = self.matrix()
-            halves = (half_of_matrix(A[np.ix_(each, each)]) for each in drawn)
-            return np.array([transformed(each) for each in halves])
+            return [transformed(half_of_matrix(A[np.ix_(each, each)])) for each in drawn]
         found = [transformed(self.half() / self.n)]  # the first order is that of the rows
         for order in drawn[1:]:
             half = half_of_gram(self.kernel, self.rows[order])
             centre_half(half)
             found.append(transformed(half / self.n))
-        return np.array(found)
+        return found
 
     @property
     def _has_halves(self) -> bool:
@@ -108,7 +107,7 @@ class SideGram:
             return self._half_and_largest[0]
         return half_of_matrix(self.matrix())
 
-    @cached_property
+    @ThreadedProperty
     def _half_and_largest(self) -> tuple[Array, float]:
         """The half of HKH, and the largest value of K."""
         half = half_of_gram(self.kernel, self.rows)
@@ -138,7 +137,7 @@ class SideGram:
         h = quotient(h, np.array(unit))
         return unit, np.array([h.sum(), (h**2).sum(), (h**3).sum()])
 
-    @cached_property
+    @ThreadedProperty
     def _power_sums_of_matrix(self) -> tuple[float, Array]:
         """A unit of A, zero if all rows look alike, and the traces of A, A² and A³ in it."""
         if self._has_halves:
