@@ -170,3 +170,18 @@ def sums_over_shifts(of_x: Sequence[Array], of_y: Sequence[Sequence[Array]], n: 
     share_between_cores(multiply, slices(0, n // 2 + 1, ROWS_PER_STRIP))
     values = irfft(products, n, axis=0)
     return values.transpose(2, 3, 1, 0).reshape(len(of_x), len(of_y), -1)
+
+
+def squares_over_shifts(U: Array, V: Array, H: Array, G: Array) -> Array:
+    """Return Σ_kl H_ik G_jl (Σ_a U_ak V_a+s,l)² of all cyclic shifts s, shape (p, q, n).
+
+    The same as from the matrices U diag(H_i) Uᵀ and V diag(G_j) Vᵀ, by a transform for each pair of
+    columns instead of one for each diagonal.
+    """
+    n = len(U)
+    of_U, of_V = rfft(U.T).conj(), rfft(V.T)
+    found = np.zeros((len(H), len(G), n))
+    for k in range(len(of_U)):
+        squares = irfft(of_U[k] * of_V, n) ** 2
+        found += H[:, k, None, None] * (G @ squares)
+    return found

@@ -20,7 +20,7 @@ from muhat.testing._base import (
     samples_of_matrix,
     spectral_gram,
 )
-from muhat.testing._cyclic import CyclicOrders, sums_over_shifts
+from muhat.testing._cyclic import CyclicOrders, squares_over_shifts, sums_over_shifts
 from muhat.testing._distances import Distance
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths, wide_kernel
 from muhat.testing._pair_statistics import (
@@ -87,6 +87,9 @@ RANK_WEIGHT = 0.25
 
 TREND_WEIGHT = 0.50
 """Distance covariance, that of ranks, and HSIC of wide kernels."""
+
+COMPONENTS_PER_CHUNK = 8
+"""Eigenvectors of x that a thread takes at a time."""
 
 ORDERS_PER_CHUNK = 8
 """Permutations that a thread takes at a time."""
@@ -376,20 +379,10 @@ class IndependenceTest(PermutationTest):
         grams = []
         for side, some in zip(sides, kernels, strict=True):
             grams += [side.gram(kernel) for kernel in some]
-        needs_spectrum = not sides[0].form.has_matrices or any(
-            each.needs_spectrum for each in statistics
-        )
 
         def tells_apart(gram: SideGram) -> bool:
-            # All that takes long is computed here, where threads share the work.
-            if needs_spectrum:
-                _ = gram.spectrum
-            if not gram.tells_apart:
-                return False
-            for statistic in statistics:
-                if not statistic.needs_spectrum:
-                    gram.power_sums(statistic)
-            return True
+            gram.prepare(statistics)
+            return gram.tells_apart
 
         kept = self._map(tells_apart, grams, grams[0].n)
         n_x = len(kernels[0])
@@ -409,8 +402,24 @@ class IndependenceTest(PermutationTest):
         self._map(work, list(slices(0, len(orders), ORDERS_PER_CHUNK)), parts[0].n)
         return values.T
 
+    def _values_by_components(self, part: StatisticPairs, orders: CyclicOrders) -> Array:
+        """Return the same of one part from its eigenvectors, for all shifts of an order at once."""
+        (U, H), (V, G) = part.x.used_components(), part.y.used_components()
+
+        def sums(some: slice) -> Array:
+            found = []
+            for order in orders.drawn:
+                found.append(squares_over_shifts(U[:, some], V[order], H[:, some], G))
+            return np.concatenate(found, axis=-1)
+
+        some = slices(0, U.shape[1], COMPONENTS_PER_CHUNK)
+        values = sum(self._map(sums, list(some), part.n))
+        return np.asarray(values)[..., orders.chosen].reshape(-1, len(orders))
+
     def _values_by_shifts(self, part: StatisticPairs, orders: CyclicOrders) -> Array:
         """Return the same of one part from matrices, for all shifts of an order at once."""
+        if part.has_few_components(len(orders.drawn)):
+            return self._values_by_components(part, orders)
         n, n_x, n_y = part.n, len(part.x.resolved), len(part.y.resolved)
         values = np.empty((n_x, n_y, len(orders)))
         observed = orders.drawn[:1]
