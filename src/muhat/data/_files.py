@@ -24,6 +24,7 @@ from muhat.data._arrow import ArrowTable
 from muhat.data._errors import RowsError, first_quoted, no_rows, raise_unreadable
 from muhat.data._indicators import check_few_values, check_no_indicators, indicators_of
 from muhat.data._numpy import NumpyTable
+from muhat.data._layout import rows_have_decimal_commas
 from muhat.data._paths import (
     ENDINGS,
     STANDARD_INPUT,
@@ -473,6 +474,15 @@ def read_table(
         separator=separator,
         decimal=decimal,
     ).read()
+
+
+def has_decimal_commas(path: Path, separator: str | None) -> bool:
+    """Whether a file is to be read with decimal commas, by the first rows of a text file."""
+    if str(path) == STANDARD_INPUT or not path.exists():
+        return True
+    if path.is_dir() or ending_of(path).removesuffix(".gz") not in TEXT_ENDINGS:
+        return False
+    return rows_have_decimal_commas(path, str(path), separator)
 
 
 def _check_settings(selection: ColumnSelection) -> None:

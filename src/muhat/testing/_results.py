@@ -12,7 +12,7 @@ from muhat._messages import option
 from muhat._reportable import Reportable
 from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
 from muhat._validation import as_frame, as_points
-from muhat._wording import is_at_floor, p_value_text, rows_text, shift_text
+from muhat._wording import is_at_floor, p_value_text, rows_text
 from muhat.data import ColumnMoments, DataSet
 from muhat.embedding import Element
 from muhat.errors import MuhatError
@@ -22,7 +22,12 @@ from muhat.testing._marginals import FeatureDifference
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._statistics import Statistic
 from muhat.testing._tolerance import Tolerance
-from muhat.testing._wording import MIN_STANDARD_ERRORS, change_text, source_columns
+from muhat.testing._wording import (
+    MIN_STANDARD_ERRORS,
+    change_text,
+    size_text,
+    source_columns,
+)
 
 MONOTONE_CORRELATION = 0.9
 """Rank correlation from which on y rises or falls with x, however few rows there are."""
@@ -435,7 +440,7 @@ class TwoSampleResult(Result):
         rows = []
         for each in self.features:
             p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
-            rows.append((each.name, shift_text(each.shift), p))
+            rows.append((each.name, size_text(each), p))
         tone = NEUTRAL
         if self.p_value <= LEVEL:
             tone = FOUND
