@@ -41,7 +41,7 @@ def share_between_cores(work: Callable[[Chunk], Found], chunks: Iterable[Chunk])
         return [work(chunk) for chunk in chunks]
     n_threads = min(available_cores(), len(chunks))
     if n_threads == 1:
-        with BLAS_ON_ONE_THREAD:
+        with BLAS_ON_ONE_THREAD, limit_cores(1):
             return [work(chunk) for chunk in chunks]
     waiting = deque(enumerate(chunks))
     found: dict[int, Found] = {}

@@ -207,7 +207,7 @@ class TwoSampleTest(PermutationTest):
         Parameters
         ----------
         X, Y : array, data frame, Series, dask collection or batches, of shapes (n, d) and (m, d)
-            One dimension is one column. Data frames must have the same columns; those of Y are put
+            One dimension is one column, and the name of a Series that of its sample. Data frames must have the same columns; those of Y are put
             in the order of X. Batches are a list of arrays or data frames, or what
             ``muhat.open_batches`` returns: of any number of rows, passed over twice. Beyond 20,000
             rows in both, only sums over rows are held, and 20,000 rows of each drawn at random, at
@@ -279,6 +279,8 @@ class TwoSampleTest(PermutationTest):
             if isinstance(names, str) or len(names) != 2:
                 raise MuhatError("TwoSampleTest", "names must be two strings", repr(names))
             return str(names[0]), str(names[1])
+        if _is_series(X) and _is_series(Y) and str(X.name) != str(Y.name):
+            return str(X.name), str(Y.name)
         if not isinstance(X, DataSet | FileBatches) or not isinstance(Y, DataSet | FileBatches):
             return DEFAULT_NAMES
         if X.name is None or Y.name is None or X.name == Y.name:
@@ -329,6 +331,8 @@ class TwoSampleTest(PermutationTest):
             size = max(size, gram.rows_to_learn_from)
         first, x_names = self._rows_or_source("X", X)
         second, y_names = self._rows_or_source("Y", Y)
+        if _is_series(X) and _is_series(Y) and x_names != y_names:  # the names are the samples'
+            x_names = y_names = ("value",)
         if x_names and y_names and x_names != y_names:
             order = column_order(x_names, y_names)
             y_names = x_names
@@ -698,6 +702,11 @@ def _as_sample(
     if isinstance(given, Source):
         return TestSample.from_source(given, names, size, random_state)
     return TestSample.from_rows(given, names, size, random_state)
+
+
+def _is_series(X: Any) -> bool:
+    """Whether X is one column with a name, as of pandas or polars."""
+    return len(getattr(X, "shape", ())) == 1 and getattr(X, "name", None) is not None
 
 
 def _drawn_in_order(sample: TestSample) -> Array:
