@@ -226,7 +226,9 @@ class _AppliedModel:
         """Warn of rows at which a regression extrapolates."""
         if self.n_far:
             far = far_text(self.n_far, self.n_rows, file)
-            message = f"{far}: predictions there are extrapolations, and intervals may be too narrow."
+            message = (
+                f"{far}: predictions there are extrapolations, and intervals may be too narrow."
+            )
             warnings.warn(message, ExtrapolationWarning, stacklevel=2)
 
     def _transformed(self, rows: Array) -> Any:

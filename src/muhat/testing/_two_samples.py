@@ -25,11 +25,15 @@ from muhat.testing._base import (
     samples_of_matrix,
 )
 from muhat.testing._copies import distinct_rows
-from muhat.testing._distances import Distance, LargestColumnDistance
+from muhat.testing._distances import Distance, LargestRankDifference
 from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
 from muhat.testing._landmarks import few_kernels, few_statistics
-from muhat.testing._marginals import ColumnDistances, FeatureDifference, shifts_between
+from muhat.testing._marginals import (
+    FeatureDifference,
+    largest_mean_difference,
+    shifts_between,
+)
 from muhat.testing._permutations import Family, NullMoments, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool
 from muhat.testing._results import (
@@ -71,11 +75,11 @@ N_LANDMARKS = 300
 DEFAULT_STATISTICS = ("mmd", "spectral")
 """MMD for overall differences, truncated SVD for fine structure."""
 
-DISTANCE_WEIGHTS = (0.06, 0.06)
-"""Weights of the default's families beside that of all kernels, which has the rest.
+RANK_WEIGHTS = (0.15,)
+"""Weight of the default's family beside that of all kernels, which has the rest.
 
-These are the energy distance of ranks, and that of the column in which it is largest. docs/tests.md
-has the power by weight from which they were chosen.
+It is the difference of mean ranks in the column in which that is largest. docs/tests.md has the
+power by weight from which it was chosen.
 """
 
 GROUP_DISTANCE_WEIGHTS = (0.025, 0.025)
@@ -409,19 +413,20 @@ class TwoSampleTest(PermutationTest):
         return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng, for_mmd, is_fast)
 
     def _kernels(self, samples: _Samples, rows: Array, is_fast: bool) -> list[Kernel]:
-        """Return the kernels at every bandwidth; by default also the distances.
-
-        Distances are left out if kernels or statistics are given, and with early stopping: the
-        ranks that combine families would change with every permutation that is drawn.
-        """
+        """Return the kernels at every bandwidth."""
         if is_fast:
-            kernels = few_kernels(rows)
-        else:
-            kernels = kernels_at_bandwidths(samples.kernels, self.bandwidths, rows)
+            return few_kernels(rows)
+        return kernels_at_bandwidths(samples.kernels, self.bandwidths, rows)
+
+    @property
+    def _compares_ranks(self) -> bool:
+        """Whether the mean ranks of columns are a family of statistics, too.
+
+        They are left out if kernels or statistics are given, and with early stopping: the p-values
+        that combine families would change with every permutation that is drawn.
+        """
         is_default = self.kernel is None and self._has_default_statistics
-        if is_default and self.early_stopping is None:
-            kernels.append(Distance(ranks=True).resolve(rows))
-        return kernels
+        return is_default and self.early_stopping is None
 
     def _permuted(
         self,
@@ -455,28 +460,24 @@ class TwoSampleTest(PermutationTest):
         labels = draw(self.n_permutations)
 
         def values_of(kernel: Kernel, gram: PooledGram) -> _KernelStatistics:
-            wanted = statistics
-            if isinstance(kernel, Distance):
-                wanted = [MMD()]
-            resolved = gram.resolve(wanted)
+            resolved = gram.resolve(statistics)
             values, scales = gram.statistics(resolved, labels)
             return _KernelStatistics(resolved, values, scales, gram.null_moments(resolved, labels))
 
         found = pool.map(values_of, kernels, self._map)
         candidates = candidates_of("TwoSampleTest", kernels, [each.statistics for each in found])
-        columns = None
-        if isinstance(kernels[-1], Distance):
-            columns = pool.column_distances(labels)
-            found.append(_KernelStatistics.from_values([MMD()], columns.largest_scores()))
-            candidates.append(((LargestColumnDistance(),), (MMD(),)))
+        if self._compares_ranks:
+            largest = largest_mean_difference(pool.mean_ranks(), labels)
+            found.append(_KernelStatistics.from_values([MMD()], largest))
+            candidates.append(((LargestRankDifference(),), (MMD(),)))
         table = PermutationTable(
             np.concatenate([each.values for each in found]),
             np.concatenate([each.scales for each in found]),
             NullMoments.concatenate([each.null_moments for each in found]),
-            families_of_kernels([kernel for (kernel,), _ in candidates], DISTANCE_WEIGHTS),
+            families_of_kernels([kernel for (kernel,), _ in candidates], RANK_WEIGHTS),
             pool.is_single,
         )
-        return _Permuted(table, labels, candidates, is_complete, columns)
+        return _Permuted(table, labels, candidates, is_complete)
 
     def _sequentially_permuted(
         self,
@@ -635,7 +636,7 @@ class _Samples:
         if x is None or y is None:
             return ()
         names = column_names(self.x, self.y)
-        columns = permuted.columns or pool.column_distances(permuted.labels)
+        columns = pool.column_distances(permuted.labels)
         return with_moments(columns.features(shifts_between(x, y), names), x, y, names)
 
     def at_rows(
@@ -676,8 +677,6 @@ class _Permuted:
     labels: Array
     candidates: Candidates
     is_complete: bool
-    columns: ColumnDistances | None = None
-    """How far the samples are apart in every column, where that is one of the statistics."""
 
 
 def _no_differences(labels: Array, kernel: Kernel, is_complete: bool) -> _Permuted:
