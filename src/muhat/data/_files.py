@@ -124,7 +124,7 @@ class FileBatches:
         if self._places is not None:
             names = [names[place] for place in self._places]
         self.columns = tuple(names)
-        self.n = None
+        self.n: int | None = None
         if selection.missing == "error":
             self.n = self._table.n
         if selection.columns is None:
