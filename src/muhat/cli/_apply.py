@@ -69,7 +69,7 @@ def apply_command(
             "--interval",
             metavar="LEVEL",
             show_default=False,
-            help="Also intervals that hold this share of y, such as 0.9.",
+            help="Also write intervals that contain this share of y, such as 0.9.",
         ),
     ] = None,
     quantiles: Annotated[
@@ -77,7 +77,7 @@ def apply_command(
         Option(
             metavar="Q,Q,...",
             show_default=False,
-            help="Also quantiles of y, such as 0.05,0.5,0.95.",
+            help="Also write quantiles of y, such as 0.05,0.5,0.95.",
         ),
     ] = None,
     drop: Drop = None,
@@ -85,7 +85,7 @@ def apply_command(
     separator: Separator = None,
     decimal: Decimal = ".",
 ) -> None:
-    """Apply a saved model to new rows: its prediction or score of each."""
+    """Apply a saved model to new rows: a prediction or score for each row."""
     check_file("--out", out, ENDINGS)
     check_outputs([model, file], out=out)
     applied = _AppliedModel(load(model), str(model), confidence, _levels(quantiles))
