@@ -72,7 +72,7 @@ class ConditionalMean(
     RegressorMixin,
     ConditionalAnswers,
 ):
-    """The mean of y given x, of any function of y, and its distribution.
+    """Kernel regression: predict y given x, with intervals, quantiles and distributions.
 
     The conditional mean embedding.
 
@@ -212,7 +212,7 @@ class ConditionalMean(
         return self._fit_rows(parts, kernel_y, X, y, masses)
 
     def fit_batches(self, batches: Iterable[Any], target: Any) -> Self:
-        """Fit to rows that come in batches, of any number, by features of each.
+        """Fit to any number of rows, read in batches.
 
         Nyström's or random ones.
 

@@ -367,7 +367,7 @@ def open_batches(
     separator: str | None = None,
     decimal: str = ".",
 ) -> FileBatches:
-    """Open a file to be read in batches, so that it may be larger than memory.
+    """Open a file for reading in batches; it can be larger than memory.
 
     Parameters
     ----------
@@ -446,7 +446,7 @@ def read_table(
     separator: str | None = None,
     decimal: str = ".",
 ) -> DataSet:
-    """Read a sample from a file, points in rows, with the arguments of `open_batches`.
+    """Read a table from a file into memory, with the arguments of `open_batches`.
 
     Columns without names are called ``column 1`` and so on. A file that cannot be read as numbers,
     none of them missing, raises FileError.

@@ -65,7 +65,7 @@ class Radial(Kernel):
         return np.ones(len(X), X.dtype)
 
     def resolve(self, X: Array) -> Self:
-        """Return the kernel with its bandwidth a number.
+        """Return this kernel with its bandwidth set, from X if it is not given.
 
         For 'median', σ² is the median of ‖x_i − x_j‖², i < j.
         """

@@ -67,7 +67,7 @@ class KernelPCA(
     TransformerMixin,
     BaseEstimator,
 ):
-    """Kernel principal components of any number of rows, with denoising and novelty scores.
+    """Kernel PCA of any number of rows, with denoising and novelty p-values.
 
     The covariance operator Ĉ = Σ p_i (φ(x_i) − μ)⊗(φ(x_i) − μ), φ(x) = k(x, ·), is decomposed into
     components v_k with variances γ_k. A row has the scores ⟨φ(x) − μ, v_k⟩, and a filter s_λ makes
@@ -110,7 +110,7 @@ class KernelPCA(
     filter_, parameter_ : Filter, and int or float
         The filter, and its number of components, λ or number of iterations t.
     kernel_ : Kernel
-        The kernel, every parameter a number.
+        The kernel, with its bandwidth as a number.
     center_ : Embedding or None
         μ; None for the origin.
     gram_, gram_reason_ : str or Approximation, and str
@@ -208,7 +208,7 @@ class KernelPCA(
         return self._keep(fit_rows(parts, center, rows, weights), center)
 
     def fit_batches(self, batches: Iterable[Any]) -> Self:
-        """Find the components of rows that come in batches, of any number.
+        """Find the components of any number of rows, read in batches.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class KernelPCA(
 
     @available_if(_takes_batches)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sample, of which only sums of features and 2000 rows are kept.
+        """Add rows to the sample; only sums of features and 2000 rows are kept.
 
         The first call after a ``fit``, which is forgotten, learns kernel and landmarks from its
         rows: give the bandwidth as a number, and the landmarks as an array, where these should not
@@ -297,7 +297,7 @@ class KernelPCA(
         return self._scores(X).astype(X.dtype)
 
     def inverse_transform(self, scores: Any) -> Array:
-        """Return rows that belong to scores: the conditional mean of x given the scores.
+        """Return rows x for given scores: the conditional mean of x given the scores.
 
         It is learnt by ``ConditionalMean`` from at most 2000 rows of the sample when it is first
         needed, its λ chosen by leave-one-out: to come near to x with its noise, as far as the
@@ -363,7 +363,7 @@ class KernelPCA(
         return np.maximum(projection.squared_norms - kept.sum(axis=1), 0)
 
     def novelty_p_values(self, X: Any) -> Array:
-        """Return how many rows of the sample, left out, are reconstructed no better than each row.
+        """Return a p-value for each row: the share of left-out training rows with larger error.
 
         Parameters
         ----------

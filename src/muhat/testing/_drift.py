@@ -75,7 +75,7 @@ N_BATCHES_NAMED = 5
 
 @dataclass(frozen=True, eq=False)
 class DriftResult(HtmlReprMixin):
-    """What a detector says of one batch.
+    """The result of testing one batch.
 
     Attributes
     ----------
@@ -256,7 +256,7 @@ class DriftResult(HtmlReprMixin):
 
 
 class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
-    """Test every new batch against one reference, with a bound on false alarms ever.
+    """Test new batches against a reference; the probability of any false alarm is bounded.
 
     Each batch has the exact p-value of a `TwoSampleTest` and a level: its share of ``alpha``, fixed
     in advance by its number. The shares of all batches, however many, sum up to ``alpha``: where no
@@ -430,7 +430,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         )
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the p-value of one batch; nothing is spent, and no bound holds for many.
+        """Return the p-value of a batch without spending alpha; no bound holds for many.
 
         Columns must be in the reference's order, as for every ``score`` in scikit-learn.
         """
@@ -438,17 +438,17 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         return self._tested(self._draw_rows(X, any_order=False).rows, 0, 1).p_value
 
     def has_seen(self, X: Any) -> bool:
-        """Whether a batch is in the history, so that an interrupted run need not test it again."""
+        """Whether a batch was tested before."""
         return self.result_of(X) is not None
 
     def result_of(self, X: Any) -> DriftResult | None:
-        """Return the latest result of a batch that is one of the history, or None."""
+        """Return the latest result of a batch that was tested before, or None."""
         check_is_fitted(self)
         digest = self._draw_rows(X).digest
         return next((each for each in reversed(self.history_) if each.digest == digest), None)
 
     def level(self, number: int) -> float:
-        """Return the share of alpha that the batch of a number, from 1, is tested at."""
+        """Return the level at which batch number 1, 2, ... is tested: its share of alpha."""
         return self.alpha * share_of(number, self.horizon)
 
     def verdict(self) -> str:

@@ -183,7 +183,7 @@ class IndependenceTest(PermutationTest):
         self.n_jobs = n_jobs
 
     def test(self, X: Any, Y: Any) -> IndependenceResult:
-        """Test whether the rows of X are independent of the rows of Y with the same numbers.
+        """Test whether x and y are independent; row i of X belongs to row i of Y.
 
         Parameters
         ----------
