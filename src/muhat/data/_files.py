@@ -23,8 +23,8 @@ from muhat._wording import rows_text
 from muhat.data._arrow import ArrowTable
 from muhat.data._errors import RowsError, first_quoted, no_rows, raise_unreadable
 from muhat.data._indicators import check_few_values, check_no_indicators, indicators_of
-from muhat.data._numpy import NumpyTable
 from muhat.data._layout import rows_have_decimal_commas
+from muhat.data._numpy import NumpyTable
 from muhat.data._paths import (
     ENDINGS,
     STANDARD_INPUT,
