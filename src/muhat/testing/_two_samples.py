@@ -103,8 +103,8 @@ class TwoSampleTest(PermutationTest):
         Gaussian and Laplacian, if not given.
     bandwidths : int, 'median' or list of float, default=None
         For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled
-        distances (14 if not given, 6 but for the Gaussian kernel), the median, or the bandwidths
-        themselves.
+        distances (14 if not given, 6 but for the Gaussian kernel; fewer by default beyond 600
+        rows), the median, or the bandwidths themselves.
     statistics : str, Statistic or list of these, default=('mmd', 'spectral')
         'mmd', 'spectral', 'kernel-fisher', 'shrunk-means' or objects such as
         ``Spectral("landweber", [10, 100])``.
