@@ -38,14 +38,7 @@ PROBLEMS: Mapping[str, tuple[Any, Any, Mapping[str, Alternative], Any, Sequence[
         two_samples,
         DIFFERENCES,
         plain_difference,
-        [
-            (1, 0, 0),
-            (0, 1, 0),
-            (0, 0, 1),
-            (0.95, 0.025, 0.025),
-            (0.88, 0.06, 0.06),
-            (0.7, 0.15, 0.15),
-        ],
+        [(1, 0), (0, 1), (0.9, 0.1), (0.85, 0.15), (0.8, 0.2), (0.5, 0.5)],
     ),
 }
 """By problem: the test, its module, the laws, the plain tests and the weights of the families."""

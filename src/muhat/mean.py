@@ -359,7 +359,7 @@ def _takes_batches(estimator: Any) -> bool:
 
 
 class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
-    """The kernel mean of a sample, estimated better than by the plain average.
+    """Estimate the kernel mean of a sample, shrunk if leave-one-out shows a clear gain.
 
     The empirical mean μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, component by component
     of the kernel PCA basis: μ_λ = f* + s_λ(Ĉ)(μ̂ − f*), by a filter s_λ whose parameter is chosen
@@ -408,7 +408,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         Its parameter, with the grid it was chosen from and the scores of all; and those of all
         filters that were tried.
     kernel_ : Kernel
-        The kernel, every parameter a number.
+        The kernel, with its bandwidth as a number.
     eigenvalues_ : array of shape (n,) or (r,)
         The eigenvalues of K/n, ascending; None where none were needed, as where the default
         chooses on a factor of many rows: ``gram="dense"`` has them.
@@ -488,7 +488,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return self._keep(solve(parts, rows, masses))
 
     def fit_batches(self, batches: Iterable[Any]) -> Self:
-        """Estimate the kernel mean of rows that come in batches, of any number.
+        """Estimate the kernel mean of any number of rows, read in batches.
 
         If a batch of an iterator cannot be taken, the rows before it are kept.
 
@@ -519,7 +519,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
 
     @available_if(_takes_batches)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sample, which is not held: only what its features sum up to is.
+        """Add rows to the sample; only sums of their features are kept.
 
         Y is ignored.
 
@@ -566,7 +566,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return self._continue(before.add(X, weights))
 
     def merge(self, other: KernelMean) -> Self:
-        """Add the rows that another estimator, which stays as it is, has seen by ``partial_fit``.
+        """Add the rows that another estimator has seen by ``partial_fit``; the other is unchanged.
 
         Both must have the same kernel and features.
         """

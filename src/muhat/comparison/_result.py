@@ -41,7 +41,7 @@ MIN_ROWS_FOR_ERROR = 3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Reportable, HtmlReprMixin):
-    """Every filter on one sample, chosen for and scored on one decomposition.
+    """Every filter on one sample, with its parameter, score and gain.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class Comparison(Reportable, HtmlReprMixin):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the table has to know, a sentence each."""
+        """Remarks on the table, one sentence each."""
         notes = []
         if self.n_components:
             how = (
@@ -229,7 +229,7 @@ class Comparison(Reportable, HtmlReprMixin):
         return tuple(notes)
 
     def default_verdict(self) -> str:
-        """Return one sentence on what ``KernelMean()`` takes of these rows.
+        """Return one sentence on the choice of ``KernelMean()`` for these rows.
 
         Empty where that is not known.
         """
@@ -245,7 +245,7 @@ class Comparison(Reportable, HtmlReprMixin):
 
     @property
     def helps(self) -> bool:
-        """Whether the best filter, or what ``KernelMean()`` takes, clearly beats the plain average.
+        """Whether the best filter, or the default, is clearly better than the plain average.
 
         Its gain, with the squared bias counted as often as ``LeaveOneOut(bias_factor="auto")``
         counts it, must exceed ``threshold`` standard errors: two, corrected for the number of
@@ -279,7 +279,7 @@ class Comparison(Reportable, HtmlReprMixin):
         return NUMBER.sub(lambda found: f"{float(found[0]):.4g}", repr(self.kernel))
 
     def verdict(self) -> str:
-        """Return in one sentence if a filter beats the plain average, which, and by how much."""
+        """Return one sentence: does a filter beat the plain average, which, and by how much?"""
         clear, on = self._clearly_better, f"these {self.n:,} rows"
         best = clear or self.best
         n_candidates = 0
@@ -328,13 +328,13 @@ class Comparison(Reportable, HtmlReprMixin):
         return f"Shrinkage does not detectably lower {what} ({many}: {gain}, {sure}).{edge}"
 
     def stacked_verdict(self) -> str:
-        """Return one sentence on the stacked mean beside the filters; empty without one."""
+        """Return one sentence on the stacked mean; empty if there is none."""
         if self.stacked is None or self.best.improvement is None:
             return ""
         return self.stacked.verdict(self.best.improvement, self.best.standard_error or 0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in JSON's types, None for what is not finite."""
+        """Return all results in types that JSON has; None for numbers that are not finite."""
         numbers = (
             "n",
             "d",

@@ -72,7 +72,7 @@ class ConditionalMean(
     RegressorMixin,
     ConditionalAnswers,
 ):
-    """The mean of y given x, of any function of y, and its distribution.
+    """Kernel regression: predict y given x, with intervals, quantiles and distributions.
 
     The conditional mean embedding.
 
@@ -151,6 +151,8 @@ class ConditionalMean(
     0.98
     """
 
+    scaling_: Any
+    kernel_: Kernel
     bandwidths_: Array | None
     bandwidth_scores_: Array | None
     gram_: Any
@@ -210,7 +212,7 @@ class ConditionalMean(
         return self._fit_rows(parts, kernel_y, X, y, masses)
 
     def fit_batches(self, batches: Iterable[Any], target: Any) -> Self:
-        """Fit to rows that come in batches, of any number, by features of each.
+        """Fit to any number of rows, read in batches.
 
         Nyström's or random ones.
 
@@ -370,7 +372,8 @@ class ConditionalMean(
         self.choice_, self.choices_, self.filter_ = best.choice, best.choices, best.choice.filter
         self._fit, self._outputs, self._taken, self._is_flat = best, outputs, taken, is_flat
         self._calibration = None
-        self.__dict__.pop("_residual_quantiles", None)  # of an earlier fit
+        for name in ("_residual_quantiles", "_training_region"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         return self
 
     def _summary(self) -> Summary:

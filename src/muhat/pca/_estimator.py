@@ -28,9 +28,9 @@ from muhat.kernels import Kernel, Precomputed
 from muhat.pca._center import Center
 from muhat.pca._choice import ComponentChoice, ComponentPath, default_grid
 from muhat.pca._decomposition import (
-    Decomposition,
     Directions,
     PointDirections,
+    PrincipalComponents,
     decompose_points,
 )
 from muhat.pca._fitting import (
@@ -67,7 +67,7 @@ class KernelPCA(
     TransformerMixin,
     BaseEstimator,
 ):
-    """Kernel principal components of any number of rows, with denoising and novelty scores.
+    """Kernel PCA of any number of rows, with denoising and novelty p-values.
 
     The covariance operator Ĉ = Σ p_i (φ(x_i) − μ)⊗(φ(x_i) − μ), φ(x) = k(x, ·), is decomposed into
     components v_k with variances γ_k. A row has the scores ⟨φ(x) − μ, v_k⟩, and a filter s_λ makes
@@ -110,7 +110,7 @@ class KernelPCA(
     filter_, parameter_ : Filter, and int or float
         The filter, and its number of components, λ or number of iterations t.
     kernel_ : Kernel
-        The kernel, every parameter a number.
+        The kernel, with its bandwidth as a number.
     center_ : Embedding or None
         μ; None for the origin.
     gram_, gram_reason_ : str or Approximation, and str
@@ -208,7 +208,7 @@ class KernelPCA(
         return self._keep(fit_rows(parts, center, rows, weights), center)
 
     def fit_batches(self, batches: Iterable[Any]) -> Self:
-        """Find the components of rows that come in batches, of any number.
+        """Find the components of any number of rows, read in batches.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class KernelPCA(
 
     @available_if(_takes_batches)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sample, of which only sums of features and 2000 rows are kept.
+        """Add rows to the sample; only sums of features and 2000 rows are kept.
 
         The first call after a ``fit``, which is forgotten, learns kernel and landmarks from its
         rows: give the bandwidth as a number, and the landmarks as an array, where these should not
@@ -297,7 +297,7 @@ class KernelPCA(
         return self._scores(X).astype(X.dtype)
 
     def inverse_transform(self, scores: Any) -> Array:
-        """Return rows that belong to scores: the conditional mean of x given the scores.
+        """Return rows x for given scores: the conditional mean of x given the scores.
 
         It is learnt by ``ConditionalMean`` from at most 2000 rows of the sample when it is first
         needed, its λ chosen by leave-one-out: to come near to x with its noise, as far as the
@@ -363,7 +363,7 @@ class KernelPCA(
         return np.maximum(projection.squared_norms - kept.sum(axis=1), 0)
 
     def novelty_p_values(self, X: Any) -> Array:
-        """Return how many rows of the sample, left out, are reconstructed no better than each row.
+        """Return a p-value for each row: the share of left-out training rows with larger error.
 
         Parameters
         ----------
@@ -519,7 +519,7 @@ class KernelPCA(
         return ComponentPath.from_rows(left_out, filter, grid)
 
     def _rows_to_leave_out(
-        self, decomposition: Decomposition, kept: KeptRows, filter: Filter
+        self, decomposition: PrincipalComponents, kept: KeptRows, filter: Filter
     ) -> LeftOutRows:
         most = LeftOutRows.most_rows(filter, MAX_ROWS_KEPT)
         return left_out_rows(decomposition, kept, most, self._center.is_estimated)
@@ -529,7 +529,7 @@ class KernelPCA(
         found, filter = fitted.decomposition, self.filter_
         count = len(found.gamma)
         shrinkage = np.ones(count)
-        self._decomposition: Decomposition | None = found
+        self._decomposition: PrincipalComponents | None = found
         if isinstance(filter, TruncatedSVD):
             count = min(count, self.parameter_)
             if fitted.all_masses is not None:  # components of all rows take much memory
@@ -556,7 +556,7 @@ class KernelPCA(
         self.missed_variance_ratio_ = missed
 
     @cached_property
-    def _all_components(self) -> Decomposition:
+    def _all_components(self) -> PrincipalComponents:
         """All components, decomposed once more where only the leading ones were kept.
 
         They are held then, for leave-one-out, the choice and denoising, but not saved.

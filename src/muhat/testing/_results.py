@@ -12,7 +12,7 @@ from muhat._messages import option
 from muhat._reportable import Reportable
 from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
 from muhat._validation import as_frame, as_points
-from muhat._wording import is_at_floor, p_value_text, rows_text, shift_text
+from muhat._wording import is_at_floor, p_value_text, rows_text
 from muhat.data import ColumnMoments, DataSet
 from muhat.embedding import Element
 from muhat.errors import MuhatError
@@ -22,7 +22,12 @@ from muhat.testing._marginals import FeatureDifference
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._statistics import Statistic
 from muhat.testing._tolerance import Tolerance
-from muhat.testing._wording import MIN_STANDARD_ERRORS, change_text, source_columns
+from muhat.testing._wording import (
+    MIN_STANDARD_ERRORS,
+    change_text,
+    size_text,
+    source_columns,
+)
 
 MONOTONE_CORRELATION = 0.9
 """Rank correlation from which on y rises or falls with x, however few rows there are."""
@@ -81,7 +86,7 @@ def short(kernel: Kernel) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Reportable, HtmlReprMixin):
-    """What every test finds.
+    """The result of a test.
 
     Attributes
     ----------
@@ -112,6 +117,11 @@ class Result(Reportable, HtmlReprMixin):
     best: SingleTest
     tests: tuple[SingleTest, ...]
     least_p_value: float
+
+    @property
+    def pvalue(self) -> float:
+        """The same as ``p_value``: its name in SciPy."""
+        return self.p_value
 
     @property
     def is_at_floor(self) -> bool:
@@ -154,7 +164,7 @@ class Result(Reportable, HtmlReprMixin):
         return f"{too_few}: p cannot be below {self.least_p_value:.2g}."
 
     def verdict(self, level: float = LEVEL) -> str:
-        """Return what the test finds at a level in one or two sentences, and what was left out."""
+        """Return the finding at a level in one or two sentences, and what was left out."""
         return " ".join([self._finding(level), *getattr(self, "left_out", ())])
 
     def _finding(self, level: float) -> str:
@@ -430,7 +440,7 @@ class TwoSampleResult(Result):
         rows = []
         for each in self.features:
             p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
-            rows.append((each.name, shift_text(each.shift), p))
+            rows.append((each.name, size_text(each), p))
         tone = NEUTRAL
         if self.p_value <= LEVEL:
             tone = FOUND

@@ -25,11 +25,15 @@ from muhat.testing._base import (
     samples_of_matrix,
 )
 from muhat.testing._copies import distinct_rows
-from muhat.testing._distances import Distance, LargestColumnDistance
+from muhat.testing._distances import Distance, LargestRankDifference
 from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
-from muhat.testing._landmarks import few_statistics
-from muhat.testing._marginals import ColumnDistances, FeatureDifference, shifts_between
+from muhat.testing._landmarks import few_kernels, few_statistics
+from muhat.testing._marginals import (
+    FeatureDifference,
+    largest_mean_difference,
+    shifts_between,
+)
 from muhat.testing._permutations import Family, NullMoments, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool
 from muhat.testing._results import (
@@ -71,11 +75,11 @@ N_LANDMARKS = 300
 DEFAULT_STATISTICS = ("mmd", "spectral")
 """MMD for overall differences, truncated SVD for fine structure."""
 
-DISTANCE_WEIGHTS = (0.06, 0.06)
-"""Weights of the default's families beside that of all kernels, which has the rest.
+RANK_WEIGHTS = (0.15,)
+"""Weight of the default's family beside that of all kernels, which has the rest.
 
-These are the energy distance of ranks, and that of the column in which it is largest. docs/tests.md
-has the power by weight from which they were chosen.
+It is the difference of mean ranks in the column in which that is largest. docs/tests.md has the
+power by weight from which it was chosen.
 """
 
 N_COLUMNS_FOR_PICTURES = 2
@@ -199,7 +203,7 @@ class TwoSampleTest(PermutationTest):
         Parameters
         ----------
         X, Y : array, data frame, Series, dask collection or batches, of shapes (n, d) and (m, d)
-            One dimension is one column. Data frames must have the same columns; those of Y are put
+            One dimension is one column, and the name of a Series that of its sample. Data frames must have the same columns; those of Y are put
             in the order of X. Batches are a list of arrays or data frames, or what
             ``muhat.open_batches`` returns: of any number of rows, passed over twice. Beyond 20,000
             rows in both, only sums over rows are held, and 20,000 rows of each drawn at random, at
@@ -222,10 +226,11 @@ class TwoSampleTest(PermutationTest):
         is_fast = self._is_default and samples.n_rows > self.max_rows_dense
         if is_fast:
             statistics = few_statistics()
-        pool = self._pool(samples, statistics, rng, is_fast)
-        kernels = self._kernels(samples, pool.rows)
-        permuted = self._permuted(samples, pool, kernels, statistics, rng)
-        return self._result(samples, pool, permuted, sample_names)
+        with self._blas_threads(), limit_cores(self._n_cores):
+            pool = self._pool(samples, statistics, rng, is_fast)
+            kernels = self._kernels(samples, pool.rows, is_fast)
+            permuted = self._permuted(samples, pool, kernels, statistics, rng)
+            return self._result(samples, pool, permuted, sample_names)
 
     def _check(self) -> list[Statistic]:
         """Raise MuhatError for invalid parameters; return the statistics."""
@@ -261,6 +266,8 @@ class TwoSampleTest(PermutationTest):
             if isinstance(names, str) or len(names) != 2:
                 raise MuhatError("TwoSampleTest", "names must be two strings", repr(names))
             return str(names[0]), str(names[1])
+        if _is_series(X) and _is_series(Y) and str(X.name) != str(Y.name):
+            return str(X.name), str(Y.name)
         if not isinstance(X, DataSet | FileBatches) or not isinstance(Y, DataSet | FileBatches):
             return DEFAULT_NAMES
         if X.name is None or Y.name is None or X.name == Y.name:
@@ -311,6 +318,8 @@ class TwoSampleTest(PermutationTest):
             size = max(size, gram.rows_to_learn_from)
         first, x_names = self._rows_or_source("X", X)
         second, y_names = self._rows_or_source("Y", Y)
+        if _is_series(X) and _is_series(Y) and x_names != y_names:  # the names are the samples'
+            x_names = y_names = ("value",)
         if x_names and y_names and x_names != y_names:
             order = column_order(x_names, y_names)
             y_names = x_names
@@ -400,17 +409,21 @@ class TwoSampleTest(PermutationTest):
         for_mmd = all(type(each) is MMD for each in statistics)
         return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng, for_mmd, is_fast)
 
-    def _kernels(self, samples: _Samples, rows: Array) -> list[Kernel]:
-        """Return the kernels at every bandwidth; by default also the distances.
+    def _kernels(self, samples: _Samples, rows: Array, is_fast: bool) -> list[Kernel]:
+        """Return the kernels at every bandwidth."""
+        if is_fast:
+            return few_kernels(rows)
+        return kernels_at_bandwidths(samples.kernels, self.bandwidths, rows)
 
-        Distances are left out if kernels or statistics are given, and with early stopping: the
-        ranks that combine families would change with every permutation that is drawn.
+    @property
+    def _compares_ranks(self) -> bool:
+        """Whether the mean ranks of columns are a family of statistics, too.
+
+        They are left out if kernels or statistics are given, and with early stopping: the p-values
+        that combine families would change with every permutation that is drawn.
         """
-        kernels = kernels_at_bandwidths(samples.kernels, self.bandwidths, rows)
         is_default = self.kernel is None and self._has_default_statistics
-        if is_default and self.early_stopping is None:
-            kernels.append(Distance(ranks=True).resolve(rows))
-        return kernels
+        return is_default and self.early_stopping is None
 
     def _permuted(
         self,
@@ -435,7 +448,7 @@ class TwoSampleTest(PermutationTest):
     def _all_permuted(
         self,
         pool: Pool,
-        ladder: list[Kernel],
+        kernels: list[Kernel],
         statistics: list[Statistic],
         draw: DrawLabels,
         is_complete: bool,
@@ -443,35 +456,25 @@ class TwoSampleTest(PermutationTest):
         """Return the statistics of all permutations."""
         labels = draw(self.n_permutations)
 
-        def values_of(gram: PooledGram, statistics: list[Statistic]) -> _KernelStatistics:
+        def values_of(kernel: Kernel, gram: PooledGram) -> _KernelStatistics:
             resolved = gram.resolve(statistics)
             values, scales = gram.statistics(resolved, labels)
             return _KernelStatistics(resolved, values, scales, gram.null_moments(resolved, labels))
 
-        kernels = [each for each in ladder if not isinstance(each, Distance)]
-        distances = [each for each in ladder if isinstance(each, Distance)]
-        if isinstance(pool, SourcePool):  # one pass over the rows serves all of them
-            pool.map(lambda gram: None, ladder, self._map)
-        found = pool.map(lambda gram: values_of(gram, statistics), kernels, self._map)
-        if distances:
-            found += pool.map(lambda gram: values_of(gram, [MMD()]), distances, self._map)
-        candidates = candidates_of(
-            "TwoSampleTest", [*kernels, *distances], [each.statistics for each in found]
-        )
-        columns = None
-        if distances:
-            with limit_cores(self._n_cores):
-                columns = pool.column_distances(labels)
-            found.append(_KernelStatistics.from_values([MMD()], columns.largest_scores()))
-            candidates.append(((LargestColumnDistance(),), (MMD(),)))
+        found = pool.map(values_of, kernels, self._map)
+        candidates = candidates_of("TwoSampleTest", kernels, [each.statistics for each in found])
+        if self._compares_ranks:
+            largest = largest_mean_difference(pool.mean_ranks(), labels)
+            found.append(_KernelStatistics.from_values([MMD()], largest))
+            candidates.append(((LargestRankDifference(),), (MMD(),)))
         table = PermutationTable(
             np.concatenate([each.values for each in found]),
             np.concatenate([each.scales for each in found]),
             NullMoments.concatenate([each.null_moments for each in found]),
-            families_of_kernels([kernel for (kernel,), _ in candidates], DISTANCE_WEIGHTS),
+            families_of_kernels([kernel for (kernel,), _ in candidates], RANK_WEIGHTS),
             pool.is_single,
         )
-        return _Permuted(table, labels, candidates, is_complete, columns)
+        return _Permuted(table, labels, candidates, is_complete)
 
     def _sequentially_permuted(
         self,
@@ -482,7 +485,7 @@ class TwoSampleTest(PermutationTest):
     ) -> _Permuted:
         """Return the statistics of as many permutations as the sequential p-value takes."""
         assert self.early_stopping is not None
-        grams = pool.map(lambda gram: (gram, gram.resolve(statistics)), kernels, self._map)
+        grams = pool.map(lambda _, gram: (gram, gram.resolve(statistics)), kernels, self._map)
         candidates = candidates_of("TwoSampleTest", kernels, [resolved for _, resolved in grams])
 
         def values_of(labels: Array) -> Array:
@@ -510,10 +513,9 @@ class TwoSampleTest(PermutationTest):
         """Return the p-value with the effect size, the witness and the differences of columns."""
         x, y = samples.x, samples.y
         (kernel,), (statistic,) = permuted.candidates[permuted.table.largest_statistic]
-        [gram] = pool.map(lambda each: each, [kernel], self._map)
+        [gram] = pool.map(lambda _, each: each, [kernel], self._map)
         element = gram.witness(statistic, pool.observed)
-        with limit_cores(self._n_cores):
-            features = samples.features(pool, permuted)
+        features = samples.features(pool, permuted)
         return TwoSampleResult(
             **result_fields(permuted.table, permuted.candidates),
             is_complete=permuted.is_complete,
@@ -631,7 +633,7 @@ class _Samples:
         if x is None or y is None:
             return ()
         names = column_names(self.x, self.y)
-        columns = permuted.columns or pool.column_distances(permuted.labels)
+        columns = pool.column_distances(permuted.labels)
         return with_moments(columns.features(shifts_between(x, y), names), x, y, names)
 
     def at_rows(
@@ -672,8 +674,6 @@ class _Permuted:
     labels: Array
     candidates: Candidates
     is_complete: bool
-    columns: ColumnDistances | None = None
-    """How far the samples are apart in every column, where that is one of the statistics."""
 
 
 def _no_differences(labels: Array, kernel: Kernel, is_complete: bool) -> _Permuted:
@@ -689,6 +689,11 @@ def _as_sample(
     if isinstance(given, Source):
         return TestSample.from_source(given, names, size, random_state)
     return TestSample.from_rows(given, names, size, random_state)
+
+
+def _is_series(X: Any) -> bool:
+    """Whether X is one column with a name, as of pandas or polars."""
+    return len(getattr(X, "shape", ())) == 1 and getattr(X, "name", None) is not None
 
 
 def _drawn_in_order(sample: TestSample) -> Array:
