@@ -82,9 +82,6 @@ It is the difference of mean ranks in the column in which that is largest. docs/
 power by weight from which it was chosen.
 """
 
-GROUP_DISTANCE_WEIGHTS = (0.025, 0.025)
-"""The same for many groups: the energy distance, and that of ranks."""
-
 N_COLUMNS_FOR_PICTURES = 2
 """Columns that differ most, of which a result holds the values for pictures."""
 
@@ -705,7 +702,7 @@ def _drawn_in_order(sample: TestSample) -> Array:
 
 
 def families_of_kernels(
-    kernels: list[Kernel], distance_weights: Sequence[float] = GROUP_DISTANCE_WEIGHTS
+    kernels: list[Kernel], distance_weights: Sequence[float]
 ) -> tuple[Family, ...]:
     """Return one family for all kernels and one for each distance; none without distances.
 
