@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from muhat._arrays import BLAS_ON_ONE_THREAD, Array, limit_cores
+from muhat._arrays import Array, limit_cores
 from muhat._messages import option
 from muhat._parts import as_gram
 from muhat._validation import whole_number
@@ -235,15 +234,6 @@ class TwoSampleTest(PermutationTest):
             kernels = self._kernels(samples, pool.rows, is_fast)
             permuted = self._permuted(samples, pool, kernels, statistics, rng)
             return self._result(samples, pool, permuted, sample_names)
-
-    def _blas_threads(self) -> AbstractContextManager[None]:
-        """Return the context in which BLAS has one thread if our own threads share many kernels.
-
-        Its threads go on to wait for work, on the cores that ours need.
-        """
-        if self._is_default:
-            return BLAS_ON_ONE_THREAD
-        return nullcontext()
 
     def _check(self) -> list[Statistic]:
         """Raise MuhatError for invalid parameters; return the statistics."""
