@@ -31,7 +31,7 @@ PROBLEMS: Mapping[str, tuple[Any, Any, Mapping[str, Alternative], Any, Sequence[
         independence,
         DEPENDENCE,
         plain_dependence,
-        [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0.3, 0.3, 0.4), (0.25, 0.25, 0.5), (0.2, 0.2, 0.6)],
+        [(1, 0, 0), (0, 1, 0), (0, 0, 1), (0.25, 0.25, 0.5), (0.3, 0.25, 0.45), (0.3, 0.3, 0.4)],
     ),
     "two samples": (
         TwoSampleTest,

@@ -59,9 +59,8 @@ OUR_MARKER = {"markersize": 5, "zorder": 4}
 def settings(quick: bool) -> Settings:
     """Return the cells, each with its repetitions, and the permutations of all."""
     uniform = [(1, P, 500, 2.7, 200) for P in (1, 2, 3, 4)]
-    uniform += [(2, P, 2000, 7.3, 100 if P < 3 else 200) for P in (1, 2, 3)]
-    mixture = [(2, 4, n, 1.3, 200 if n <= 1000 else 100) for n in range(500, 3001, 500)]
-    paired = [(d, 1, 1000, float(np.exp(d)), 100 if d < 4 else 200) for d in (2, 3, 4, 5)]
+    mixture = [(2, 4, n, 1.3, 200) for n in (500, 1000)]
+    paired = [(d, 1, 1000, float(np.exp(d)), 100) for d in (2, 3, 4, 5)]
     if quick:
         uniform, mixture, paired = [(1, 1, 40, 2.7, 3)], [(2, 4, 40, 1.3, 3)], [(2, 1, 40, 7.3, 3)]
     names = ("d", "P", "n", "c", "repetitions")

@@ -79,13 +79,13 @@ FINE_SHARES = (1e-1,)
 RANK_SHARES = (1e-1, 1e-2)
 """The same of ranks, whose spectra have no outliers in them."""
 
-FINE_WEIGHT = 0.25
+FINE_WEIGHT = 0.30
 """Of the default's families: truncated SVD and HSIC. docs/tests.md says how it was chosen."""
 
 RANK_WEIGHT = 0.25
 """Truncated SVD of ranks."""
 
-TREND_WEIGHT = 0.50
+TREND_WEIGHT = 0.45
 """Distance covariance, that of ranks, and HSIC of wide kernels."""
 
 COMPONENTS_PER_CHUNK = 8
