@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from muhat.datasets import Draw, SyntheticFamily
+from muhat.figures import smooth
 from muhat.kernels import KERNELS, Gaussian, Kernel, Polynomial
 from muhat.theory import ExactLosses, admissible_fraction
 from paper._arrays import Array
@@ -40,7 +41,7 @@ from paper._samples import (
     median_bandwidth,
     risk_table,
 )
-from paper._style import logarithmic, smooth, without_frame, zero_is_kme
+from paper._style import logarithmic, without_frame, zero_is_kme
 from paper._tables import distinct, one, where
 
 RATE_DASHES = ((0, (1, 1)), (0, (5, 1, 1, 1)), "--")

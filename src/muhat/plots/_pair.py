@@ -15,14 +15,10 @@ DARK_SHARE = 0.6
 class PairDisplay(Pair, Display):
     """Two columns of the same rows: a scatter, boxes of numbers by category, or counts.
 
-    A column of text, or of at most eight distinct values, is drawn as categories.
-
     Parameters
     ----------
-    x, y : arrays of shape (n,)
-        The values of both columns, numbers or text.
-    names : tuple of two str
-        The names of both columns.
+    x, y, names
+        As of ``muhat.figures.Pair``.
 
     Examples
     --------
