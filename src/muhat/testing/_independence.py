@@ -8,6 +8,7 @@ from itertools import compress
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 
 from muhat._arrays import Array, limit_cores, slices
 from muhat.errors import MuhatError
@@ -219,6 +220,7 @@ class IndependenceTest(PermutationTest):
             n_copies=pairs.n_copies,
             copies_stand_out=pairs.copies_stand_out,
             copies_can_be_dropped=pairs.copies_can_be_dropped,
+            p_value_distinct=self._p_value_without_copies(X, Y, pairs),
             distinct=bool(self.distinct),
             constant=pairs.constant,
             least_p_value=1 / len(orders),
@@ -228,6 +230,12 @@ class IndependenceTest(PermutationTest):
     def _is_default(self) -> bool:
         """Whether kernels and statistics are left to the test."""
         return self.kernel is None and self.kernel_y is None and self.statistics is None
+
+    def _p_value_without_copies(self, X: Any, Y: Any, pairs: Pairs) -> float | None:
+        """Return p without copies of rows, if these stand out and were not dropped already."""
+        if self.distinct or not (pairs.copies_stand_out and pairs.copies_can_be_dropped):
+            return None
+        return clone(self).set_params(distinct=True).test(X, Y).p_value
 
     def _check(self) -> list[Statistic]:
         """Raise MuhatError for invalid parameters; return the statistics asked for."""

@@ -523,6 +523,8 @@ class IndependenceResult(Result):
         copies.
     distinct : bool
         Whether copies were dropped.
+    p_value_distinct : float or None
+        The p-value without copies, where these stand out, can be dropped and were not.
     constant : tuple of str
         Which of 'x' and 'y' are the same in all rows: p is then 1.
     left_out : tuple of str
@@ -540,6 +542,7 @@ class IndependenceResult(Result):
     copies_can_be_dropped: bool = True
     left_out: tuple[str, ...] = ()
     rank_correlation: float | None = None
+    p_value_distinct: float | None = None
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level, how sure, how strong and in which direction."""
@@ -598,8 +601,9 @@ class IndependenceResult(Result):
         if self.n_copies == 1:
             are = "is an exact copy of another"
         advice = ""
-        if self.copies_can_be_dropped:
-            advice = f" ({option('distinct')} drops copies)"
+        if self.p_value_distinct is not None:
+            p = p_value_text(self.p_value_distinct, self.n_permutations, self.is_complete)
+            advice = f" (without copies {p}; {option('distinct')} drops them)"
         return f" {copies} of {self.n:,} rows {are}; p assumes independent rows{advice}."
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
@@ -610,6 +614,7 @@ class IndependenceResult(Result):
             "correlation": self.correlation,
             "rank_correlation": self.rank_correlation,
             "n_copies": self.n_copies,
+            "p_value_distinct": self.p_value_distinct,
             "distinct": self.distinct,
         }
 
