@@ -25,7 +25,7 @@ from muhat.testing._group_statistics import (
     kernel_statistics,
     variances_against_rest,
 )
-from muhat.testing._groups import corrected_p_values
+from muhat.testing._group_steps import corrected_p_values
 from muhat.testing._permutations import NullMoments
 
 CLOSE = 1e-10
@@ -422,7 +422,7 @@ def test_a_group_that_stands_out_is_left_out_of_the_rest_of_the_others():
 def test_a_design_without_a_group_keeps_the_other_units():
     groups, clusters = encode("groups", list("aabbccab")), encode("clusters", list("11223345"))
     design = GroupDesign.from_labels(groups, None, clusters, None, np.random.default_rng(0))
-    left = design.without(1)
+    left = design.of_groups(np.arange(design.n_groups) != 1)
     assert left.names == ("a", "c")
     assert [left.names[each] for each in left.labels] == ["a", "c", "a"]
     assert left.rows.tolist() == [0, 1, 4, 5, 6]

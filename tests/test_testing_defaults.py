@@ -458,3 +458,28 @@ def test_equal_pairs_of_rows_are_those_of_a_look_at_each():
     assert equal.first.tolist() == sorted(set(first))
     assert equal.first[equal.groups].tolist() == first
     assert equal.n_copies == 40 - len(set(rows)) > 0
+
+
+def test_two_series_are_two_samples_of_one_column_whatever_they_are_called():
+    rng = np.random.default_rng(3)
+    X, Y = pd.Series(rng.normal(size=40), name="before"), pd.Series(rng.normal(1, 1, 40))
+    result = TwoSampleTest(**QUICK).test(X, Y.rename("after"))
+    assert result.names == ("before", "after")
+    assert [each.name for each in result.features] == ["value"]
+    plain = TwoSampleTest(**QUICK).test(X.to_numpy(), Y.to_numpy())
+    assert result.p_value == result.pvalue == plain.p_value
+    with pytest.raises(TypeError, match="X must be an array, a data frame or a list, .* got a set"):
+        TwoSampleTest(**QUICK).test({1.0, 2.0}, X)
+
+
+@pytest.mark.parametrize("n", [40, 350])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_a_constant_column_does_not_move_p(n, standardize):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(n, 2)), rng.normal(size=(n, 2))
+    test = TwoSampleTest(standardize=standardize, **QUICK)
+    expected = test.test(X, Y)
+    with pytest.warns(UserWarning, match="has only one value in both samples"):
+        found = test.test(*(np.insert(rows, 1, 7.3, axis=1) for rows in (X, Y)))
+    assert found.p_value == expected.p_value < 0.95
+    np.testing.assert_allclose(found.permuted, expected.permuted, rtol=1e-9)

@@ -28,9 +28,11 @@ from muhat.conditional import (
     MAX_SHIFT_ROWS,
     ConditionalMean,
     CovariateShift,
+    ExtrapolationWarning,
     checked_confidence,
     training_rows,
 )
+from muhat.conditional._extrapolation import far_text
 from muhat.data import FileBatches, ReservoirSample, SampleBatch, open_batches
 from muhat.density import MatchedMixture
 from muhat.embedding import Element
@@ -44,6 +46,9 @@ from muhat.stacking import StackedMean
 from muhat.testing import TwoSampleResult
 
 ENDINGS = (".csv", ".json")
+
+DEFAULT_CONFIDENCE = 0.9
+"""That of the intervals of a regression, as in ``muhat predict``."""
 
 
 def apply_command(
@@ -69,7 +74,8 @@ def apply_command(
             "--interval",
             metavar="LEVEL",
             show_default=False,
-            help="Also write intervals that contain this share of y, such as 0.9.",
+            help="Share of y that intervals should contain; 0 for no intervals. Default: 0.9, or none "
+            "with --quantiles.",
         ),
     ] = None,
     quantiles: Annotated[
@@ -88,9 +94,9 @@ def apply_command(
     """Apply a saved model to new rows: a prediction or score for each row."""
     check_file("--out", out, ENDINGS)
     check_outputs([model, file], out=out)
-    applied = _AppliedModel(load(model), str(model), confidence, _levels(quantiles))
-    if confidence is not None:
+    if confidence:
         checked_confidence("--interval", confidence)
+    applied = _AppliedModel(load(model), str(model), confidence, _levels(quantiles))
     batches = applied.open(file, drop, missing, separator, decimal)
     write = _write_csv
     if as_json or (out is not None and out.suffix.lower() == ".json"):
@@ -109,6 +115,7 @@ def apply_command(
             write(applied, rows, text)
     show_notes(batches)
     applied.warn_of_shift(str(file))
+    applied.warn_of_far_rows(str(file))
     if out is not None:
         atomic_write(out, text.getvalue().encode())
         echo(f"Saved: {out}")
@@ -137,7 +144,10 @@ class _AppliedModel:
         if isinstance(model, Pipeline):
             self.last = model[-1]
         self.confidence = confidence
+        if confidence is None and not quantiles and _has_intervals(self.last, DEFAULT_CONFIDENCE):
+            self.confidence = DEFAULT_CONFIDENCE
         self.quantiles = quantiles
+        self.n_rows = self.n_far = 0
         self.row_numbers: Array | None = None
         self.training = training_rows(self.last)
         self.seen: ReservoirSample | None = None
@@ -207,6 +217,15 @@ class _AppliedModel:
             extrapolates = "Its answers may be off there."
             warnings.warn(f"{sentence} {extrapolates}", UserWarning, stacklevel=2)
 
+    def warn_of_far_rows(self, file: str) -> None:
+        """Warn of rows at which a regression extrapolates."""
+        if self.n_far:
+            far = far_text(self.n_far, self.n_rows, file)
+            message = (
+                f"{far}: predictions there are extrapolations, and intervals may be too narrow."
+            )
+            warnings.warn(message, ExtrapolationWarning, stacklevel=2)
+
     def _transformed(self, rows: Array) -> Any:
         """Return rows with the names of the columns, as the last step of the model takes them."""
         X: Any = rows
@@ -240,10 +259,14 @@ class _AppliedModel:
     def _conditional_values(self, model: ConditionalMean, X: Any) -> dict[str, Array]:
         """Return predictions, and the intervals and quantiles that are asked for."""
         found = {}
+        is_far = model.is_far(X)
+        self.n_rows += len(is_far)
+        self.n_far += int(is_far.sum())
         if not self.quantiles or isinstance(model.kernel_y_, Linear):
             found["prediction"] = model.predict(X)
-        if self.confidence is not None:
-            ends = model.predict_interval(X, self.confidence)
+        if self.confidence:
+            with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):
+                ends = model.predict_interval(X, self.confidence)
             found["lower"], found["upper"] = ends[..., 0], ends[..., 1]
         if self.quantiles:
             values = model.predict_quantiles(X, self.quantiles)
@@ -257,6 +280,17 @@ class _AppliedModel:
             for output, column in enumerate(values.T):
                 columns[f"{name}_{output}"] = column
         return columns
+
+
+def _has_intervals(model: Any, confidence: float) -> bool:
+    """Whether a model is a regression of numbers on enough rows for intervals."""
+    if not isinstance(model, ConditionalMean) or not isinstance(model.kernel_y_, Linear):
+        return False
+    try:
+        model._residual_quantiles.check_levels("", np.array([(1 - confidence) / 2]))
+    except MuhatError:
+        return False
+    return True
 
 
 def _component_values(model: KernelPCA, X: Any) -> dict[str, Array]:

@@ -59,12 +59,7 @@ from muhat.persistence import save
 from muhat.plots import figure_of_groups
 from muhat.plots import save as save_figure
 from muhat.testing import GroupResult, GroupTest
-
-WHICH_REST = (
-    "Distances and differences are from all other groups; p compares a group with those that do "
-    "not stand out."
-)
-"""What "the rest" is in the table: with several odd groups the two differ."""
+from muhat.testing._group_results import WHICH_REST
 
 MAX_LISTED = 20
 """The most groups in a table."""
@@ -152,7 +147,8 @@ def groups_command(
     shown = sys.stderr.isatty() and len(X) > MAX_QUIET_ROWS
     with spinner(f"testing {len(X):,} rows", shown=shown), errors_named({"GroupTest": table.name}):
         result = test.test(X, sample.groups, **sample.design)
-    result = replace(result, title=by, strata=strata, left_out=sample.left_out)
+    left_out = (*result.left_out, *sample.left_out)
+    result = replace(result, title=by, strata=strata, left_out=left_out)
     if out is not None:
         save_figure(figure_of_groups(result, level), out)
     if report is not None:
@@ -272,12 +268,12 @@ def _table(result: GroupResult) -> Table:
     """Return a row for each group, those that differ most first."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("group", overflow="ellipsis", no_wrap=True)
-    titles = ["rows", "MMD from\nall others", "p,\ncorrected"]
+    titles = ["rows", "MMD from\nthe rest", "p,\ncorrected"]
     if result.tolerance is not None:
         titles.append("p, more than\nthe tolerance")
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("differs most in\n(SD from all others)", overflow="ellipsis", no_wrap=True)
+    table.add_column("differs most in\n(SD from the rest)", overflow="ellipsis", no_wrap=True)
     for each in result.groups[:MAX_LISTED]:
         p_values = [_p(result, each.p_value)]
         if each.p_tolerance is not None:

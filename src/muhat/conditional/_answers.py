@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from muhat._bases import BaseEstimator
 from muhat._messages import unknown_name
 from muhat._validation import checked_sample
 from muhat.conditional._distribution import ConditionalDistribution, checked_levels
+from muhat.conditional._extrapolation import ExtrapolationWarning, TrainingRegion, far_text
 from muhat.conditional._fits import Fit
 from muhat.conditional._inputs import as_real_numbers
 from muhat.conditional._intervals import (
@@ -92,6 +94,9 @@ class ConditionalAnswers(BaseEstimator):
         little wider. What stands before the model in a pipeline has seen the rows that calibrate,
         and is not part of the promise.
 
+        All of them are calibrated by errors near the training rows. Far from all of these, where
+        ``is_far`` is true, they may be much too narrow, and an ``ExtrapolationWarning`` says so.
+
         Parameters
         ----------
         X : array or data frame of shape (m, d)
@@ -106,6 +111,7 @@ class ConditionalAnswers(BaseEstimator):
         level = checked_confidence(who, confidence)
         if method not in INTERVALS:
             raise MuhatError(unknown_name(f"{who} method", str(method), INTERVALS))
+        self._warn_of_far_points(X)
         if method == "residuals":
             checked_confidence(who, level, self._fit.n)
             return self._quantiles_by_residuals(
@@ -129,6 +135,41 @@ class ConditionalAnswers(BaseEstimator):
             return np.moveaxis(np.stack([low, high], axis=-1), 0, 1)
 
         return self._shaped(self._by_chunks(X, interval))
+
+    def is_far(self, X: Any) -> Array:
+        """Return which points lie far from all training rows, of shape (m,): predictions there are
+        extrapolations.
+
+        A point is far if it is outside the range of a column by more than half of that range,
+        or if its nearest training row is more than twice as far as 99 % of training rows are from
+        theirs, in columns as the kernel sees them. At most 1,000 training rows are looked at.
+        Nothing is far if the kernel is precomputed: there are no distances then.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+            The points.
+        """
+        check_is_fitted(self, "choice_")
+        region = self._training_region
+        if region is None:
+            return np.zeros(len(checked_sample(self, X, reset=False)), dtype=bool)
+        return self._by_chunks(X, region.is_far)
+
+    @cached_property
+    def _training_region(self) -> TrainingRegion | None:
+        """Where the training rows are; None if only their Gram matrix is known."""
+        points, _ = self._fit.calibrating_rows()
+        if points is None:
+            return None
+        return TrainingRegion.from_points(points)
+
+    def _warn_of_far_points(self, X: Any) -> None:
+        is_far = self.is_far(X)
+        if is_far.any():
+            far = far_text(int(is_far.sum()), len(is_far))
+            message = f"{far}: intervals may be much too narrow there."
+            warnings.warn(message, ExtrapolationWarning, stacklevel=3)
 
     def _calibrated(self, level: float) -> tuple[ConditionalAnswers, Any, Array]:
         """Return a model of two thirds of the rows, its columns of X, and others' |residuals|."""

@@ -370,7 +370,8 @@ class ConditionalMean(
         self.choice_, self.choices_, self.filter_ = best.choice, best.choices, best.choice.filter
         self._fit, self._outputs, self._taken, self._is_flat = best, outputs, taken, is_flat
         self._calibration = None
-        self.__dict__.pop("_residual_quantiles", None)  # of an earlier fit
+        for name in ("_residual_quantiles", "_training_region"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         return self
 
     def _summary(self) -> Summary:

@@ -18,7 +18,7 @@ import numpy as np
 from muhat._arrays import Array, share_between_cores, slices
 from muhat._tolerances import MAX_FIT_ERROR
 from muhat.filters import Filter
-from muhat.gram._problem import eigenpairs_without
+from muhat.gram._problem import HeldOutBasis
 from muhat.pca._secular import leading_pairs
 from muhat.selection._leave_one_out import MAX_ROWS_REFIT
 from muhat.selection._poles import Interval, Poles, first_accurate, poles_to_try
@@ -202,9 +202,9 @@ def _by_poles(rows: LeftOutRows, poles: Poles) -> _Measures:
 def _by_refits(rows: LeftOutRows) -> _Measures:
     """Return the measures from all eigenpairs without each row."""
     removed = rows.removed[:, None, None] * (rows.scores[:, :, None] * rows.scores[:, None, :])
-    theta, V = eigenpairs_without(rows.gamma, removed, np.ones((len(rows), 1, 1)))
-    own = (rows.scores[:, None, :] @ V)[:, 0] ** 2
-    return _Measures(np.maximum(theta, 0), own, np.ones_like(own))
+    basis = HeldOutBasis.from_covariance(rows.gamma, removed, np.ones((len(rows), 1, 1)))
+    own = basis.turned(rows.scores[:, :, None])[..., 0] ** 2
+    return _Measures(np.maximum(basis.gamma, 0), own, np.ones_like(own))
 
 
 def _fit_error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> float:

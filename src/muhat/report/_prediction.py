@@ -60,6 +60,8 @@ def _badge(result: PredictionResult, page: Report) -> tuple[str, str]:
     if result.evaluation is None:
         if result.has_shift:
             return "New rows are distributed differently", UNSURE
+        if result.extrapolation is not None and result.extrapolation.n_far:
+            return "Some new rows are far from all training rows", UNSURE
         return page.badge, page.tone
     match result.evaluation.standing:
         case "far worse":

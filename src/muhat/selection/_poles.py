@@ -50,7 +50,7 @@ ROWS_PER_BLOCK = 512
 MIN_ROWS_COMPRESSED = 500
 """Fewest rows for which all resolvents are written as sums of few functions of γ."""
 
-SKETCH_SIZE = 128
+SKETCH_SIZE = 160
 """Random sums of resolvents in which these functions are searched; twice that on a second try."""
 
 
@@ -452,10 +452,9 @@ def at_nodes(
 
     With R = (z − Ĉ)⁻¹, a = φ_iᵀRφ_i, b = φ_iᵀRμ̂ and e = φ_iᵀRf*, taking p_i φ_i φ_iᵀ away from Ĉ
     leaves the resolvent R_i = R − p_i Rφ_i φ_iᵀR/t, t = 1 + p_i a (Sherman and Morrison). m_i − f_i
-    is v + βφ_i with v = μ̂/c − κf*, so that with g = p_i (b/c − κe) the two are
+    is v + βφ_i with v = μ̂/c − κf*, so that with h = p_i (b/c − κe) − β the two are
 
-        [p_i (b − μ̂ᵀRμ̂)/c − p_i κ(e − μ̂ᵀRf*) + p_i (b − a) (g − β)/t]/c   and
-        p_i vᵀRv − [g (g − 2β) − β² p_i a]/t.
+        [p_i (b − μ̂ᵀRμ̂)/c − p_i κ(e − μ̂ᵀRf*) + p_i (b − a) h/t]/c   and   p_i vᵀRv + β² − h²/t.
 
     Over all rows, b − μ̂ᵀRμ̂ and e − μ̂ᵀRf* have the mean zero: where all have one mass they can be
     left out (``centred``), which leaves what is of the order of p_i.
@@ -476,23 +475,23 @@ def at_nodes(
         target, mean_target, target_target = nodes.sums(rows.U, root * f), form(m, f), form(f, f)
     for some in slices(0, len(nodes.z), POLES_PER_BLOCK):
         pa, pb, whole = own(some), q * mean(some), mean_mean(some)
-        g, form_of_v = pb / c, whole / c**2
+        h, form_of_v = pb / c - beta, whole / c**2
         first: Array | float = 0.0
         if not centred:
             first = (pb - p * whole) / c
         if problem.has_target:
             pe, crossed = q * target(some), mean_target(some)
             outside = np.asarray(problem.target_outside)[..., None, None] / nodes.z[some]
-            g -= kappa * pe
+            h -= kappa * pe
             form_of_v = (
                 form_of_v - 2 * kappa / c * crossed + kappa**2 * (target_target(some) + outside)
             )
             first = first - (kappa - centred) * (pe - p * crossed)
-        t = 1 + pa
-        yield (
-            (first + (pb - pa) * (g - beta) / t) / c,
-            p * form_of_v - (g * (g - 2 * beta) - beta**2 * pa) / t,
-        )
+        ratio = h / (1 + pa)
+        pb -= pa
+        pb *= ratio
+        h *= ratio
+        yield (first + pb) / c, p * form_of_v + beta**2 - h
 
 
 def _times(real: Array, complex_values: Array) -> Array:

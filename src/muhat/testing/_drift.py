@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from math import ceil
 from typing import Any, Self
 from warnings import catch_warnings, simplefilter
@@ -29,7 +30,7 @@ from muhat._summary import (
 from muhat._text import agree, count, listed
 from muhat._validation import checked_sample, positive, whole_number
 from muhat._wording import p_text, rows_text, shift_text
-from muhat.data import DataSet
+from muhat.data import DataSet, TransformedSource
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import Nystrom
 from muhat.kernels import Precomputed
@@ -38,7 +39,12 @@ from muhat.testing._copies import copies_note
 from muhat.testing._ladder import as_kernels
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._results import LEVEL, TOO_FEW_DISTINCT, TwoSampleResult, shift_header
-from muhat.testing._samples import ConstantColumns, TestSample, as_named_source
+from muhat.testing._samples import (
+    ConstantColumns,
+    TestSample,
+    as_named_source,
+    in_column_order,
+)
 from muhat.testing._two_samples import TwoSampleTest
 from muhat.testing._wording import change_text
 
@@ -363,8 +369,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         Parameters
         ----------
         X : array, data frame, dask collection or batches, of shape (n, d)
-            The batch, with the columns of the reference. Of more than ``4 * n_reference`` rows, as
-            many are drawn.
+            The batch, with the columns of the reference; those of a data frame are found by name,
+            in any order. Of more than ``4 * n_reference`` rows, as many are drawn.
         name : str, default=None
             What to call it; by default, its number.
 
@@ -408,9 +414,12 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         )
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the p-value of a batch without spending alpha; no bound holds for many."""
+        """Return the p-value of a batch without spending alpha; no bound holds for many.
+
+        Columns must be in the reference's order, as for every ``score`` in scikit-learn.
+        """
         check_is_fitted(self)
-        return self._tested(self._draw_rows(X).rows, 0, 1).p_value
+        return self._tested(self._draw_rows(X, any_order=False).rows, 0, 1).p_value
 
     def has_seen(self, X: Any) -> bool:
         """Whether a batch was tested before."""
@@ -536,7 +545,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             simplefilter("ignore", ConstantColumns)  # which a monitor would repeat for every batch
             return test.test(*samples, names=("the reference", name))
 
-    def _draw_rows(self, X: Any, reset: bool = False) -> _DrawnRows:
+    def _draw_rows(self, X: Any, reset: bool = False, any_order: bool = True) -> _DrawnRows:
         """Return rows of a batch, or of the reference in ``fit``, which defines the columns."""
         name, size = "batch", BATCH_OVER_REFERENCE * self.n_reference
         if reset:
@@ -544,14 +553,18 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         length = self.block_length or 1
         found = as_named_source(f"DriftDetector: {name}", X)
         if found is None:
-            rows = self._rows_in_memory(X, name, reset)
+            rows = self._rows_in_memory(X, name, reset, any_order)
             drawn = _DrawnRows.from_rows(rows, size, length, self._seed)
         elif length > 1:
             needed = "rows in memory are needed with block_length"
             raise MuhatError("DriftDetector", needed, "batches", "give an array or a data frame")
         else:
-            sample = TestSample.from_source(*found, size, self._seed)
-            self._check_columns(sample.n_columns, found[1], reset)
+            source, columns = found
+            order = self._column_order(columns, reset, any_order)
+            if order is not None:
+                source = TransformedSource(source, partial(in_column_order, order=order))
+            sample = TestSample.from_source(source, None, size, self._seed)
+            self._check_columns(sample.n_columns, columns, reset)
             rows = sample.drawn.rows
             drawn = _DrawnRows(rows, sample.n, _digest(rows, sample.n))
         least = 1
@@ -562,14 +575,15 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             raise MuhatError("DriftDetector", needed, sample_size(drawn.n))
         return drawn
 
-    def _rows_in_memory(self, X: Any, name: str, reset: bool) -> Array:
+    def _rows_in_memory(self, X: Any, name: str, reset: bool, any_order: bool) -> Array:
         """Return the rows of an array or a data frame, validated, as float64."""
         columns = None
         # An array of one dimension raises below, as scikit-learn's estimators must.
         if not (isinstance(X, np.ndarray) and X.ndim == 1):
             X, columns = as_rows("DriftDetector", name, X)
-        if not reset:
-            self._check_names(columns)
+        order = self._column_order(columns, reset, any_order)
+        if order is not None:
+            X = _with_columns(X, order)
         # Names that scikit-learn does not see are compared here, not by its validation.
         has_own_names = columns is not None and not hasattr(X, "columns")
         checker = self
@@ -585,22 +599,31 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             if columns != self.n_features_in_:
                 needed = f"a batch of {self.n_features_in_} columns is needed"
                 raise MuhatError("DriftDetector", needed, columns)
-            self._check_names(names)
             return
         self.n_features_in_ = columns
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
 
-    def _check_names(self, names: Sequence[str] | None) -> None:
-        """Raise MuhatError unless a batch has the reference's columns in their order."""
+    def _column_order(
+        self, names: Sequence[str] | None, reset: bool, any_order: bool
+    ) -> list[int] | None:
+        """Return where the reference's columns are in a batch; None if they are in their places.
+
+        Other columns raise MuhatError, and so does another order where it is not accepted.
+        """
         known = getattr(self, "feature_names_in_", None)
-        if names is None or known is None or list(map(str, names)) == list(known):
-            return
-        needed = (
-            f"a batch with the reference's columns is needed, in their order ({_listed(known)})"
-        )
-        advice = "select them with batch[detector.feature_names_in_]"
+        if reset or names is None or known is None:
+            return None
+        given = list(map(str, names))
+        if given == list(known):
+            return None
+        if any_order and sorted(given) == sorted(known):
+            return [given.index(name) for name in known]
+        needed, advice = f"a batch with the reference's columns is needed ({_listed(known)})", ""
+        if not any_order:
+            needed = needed.replace("is needed", "is needed, in their order")
+            advice = "select them with batch[detector.feature_names_in_]"
         raise MuhatError("DriftDetector", needed, _listed(names), advice)
 
     def _check(self) -> None:
@@ -651,6 +674,13 @@ class _DrawnRows:
         )
         numbers = (chosen[:, None] * block + np.arange(block)).ravel()
         return cls(rows[numbers], len(rows), digest)
+
+
+def _with_columns(X: Any, order: list[int]) -> Any:
+    """Return the columns of an array or a data frame at these places."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, order]
+    return X[:, order]
 
 
 def _digest(rows: Array, n: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.linalg import eigvalsh
@@ -13,7 +13,7 @@ from scipy.linalg import eigvalsh
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
 from muhat._validation import check_finite, check_semidefinite, check_values, frozen
 from muhat.embedding import Element, Embedding
-from muhat.gram import Approximation
+from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Kernel
 from muhat.testing._gram import PooledGram, PooledMatrix, PooledSpectrum, gram_matrix
 from muhat.testing._landmarks import spectrum_on_landmarks
@@ -35,6 +35,9 @@ TILE_ROWS = 640
 MapParts = Callable[[Callable[[Any], Any], Sequence[Any], int], list[Any]]
 """A function that calls work on many parts, given the number of rows."""
 
+WorkOnGram: TypeAlias = Callable[[Kernel, PooledGram], Found]
+"""From a kernel and its Gram matrix to what is asked for."""
+
 
 class Pool(ABC):
     """Units whose labels can be permuted: Gram matrices, and differences of single columns."""
@@ -49,7 +52,7 @@ class Pool(ABC):
 
     @abstractmethod
     def map(
-        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: MapParts
+        self, work: WorkOnGram[Found], kernels: Sequence[Kernel], share: MapParts
     ) -> list[Found]:
         """Return what work gives for the Gram matrix of every kernel."""
 
@@ -105,17 +108,17 @@ class MemoryPool(Pool):
         )
 
     def map(
-        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: MapParts
+        self, work: WorkOnGram[Found], kernels: Sequence[Kernel], share: MapParts
     ) -> list[Found]:
         """Return what work gives for the Gram matrix of every kernel; large ones are not kept."""
         if self.gram == "blocks":
             grams = [self._kept(kernel) for kernel in kernels]
             with BLAS_ON_ONE_THREAD:  # units are few
-                return [work(gram) for gram in grams]
+                return list(map(work, kernels, grams))
         make = self._make
         if len(kernels) == 1:
             make = self._kept
-        return share(lambda kernel: work(make(kernel)), kernels, len(self.rows))
+        return share(lambda kernel: work(kernel, make(kernel)), kernels, len(self.rows))
 
     @property
     def is_single(self) -> bool:  # type: ignore[override]
@@ -141,6 +144,8 @@ class MemoryPool(Pool):
 
     def column_distances(self, labels: Array) -> ColumnDistances:
         """Return how far the samples are apart in every column."""
+        if self.units.size == 1 and self.is_fast:
+            return ColumnDistances.at_quantiles(self.rows, labels)
         if self.units.size == 1:
             return ColumnDistances.from_rows(self.rows, labels)
         unit = np.repeat(np.arange(len(labels)), self.units.size)
@@ -168,9 +173,11 @@ class MemoryPool(Pool):
     def _spectrum(self, kernel: Kernel) -> PooledSpectrum:
         """Return the spectrum with rows of U averaged over units: T keeps its formula."""
         if self.is_fast:
-            assert isinstance(self.gram, Approximation)
-            is_single_row = self.units.size == 1
-            spectrum = spectrum_on_landmarks(kernel, self.gram, self.rows, is_single_row)
+            assert isinstance(self.gram, Nystrom)
+            assert self.gram.n_components is not None
+            spectrum = spectrum_on_landmarks(
+                kernel, self.gram.n_components, self.rows, self.units.size == 1
+            )
         else:
             spectrum = PooledSpectrum.from_rows(kernel, self.rows, self.gram)
         size = self.units.size

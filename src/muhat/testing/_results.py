@@ -114,6 +114,11 @@ class Result(Reportable, HtmlReprMixin):
     least_p_value: float
 
     @property
+    def pvalue(self) -> float:
+        """The same as ``p_value``: its name in SciPy."""
+        return self.p_value
+
+    @property
     def is_at_floor(self) -> bool:
         """Whether p_value is 1/(n_permutations + 1), the least that random permutations give."""
         return is_at_floor(self.p_value, self.n_permutations, self.is_complete)

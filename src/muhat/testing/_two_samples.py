@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from muhat._arrays import Array, limit_cores
+from muhat._arrays import BLAS_ON_ONE_THREAD, Array, limit_cores
 from muhat._messages import option
 from muhat._parts import as_gram
 from muhat._validation import whole_number
@@ -28,7 +29,7 @@ from muhat.testing._copies import distinct_rows
 from muhat.testing._distances import Distance, LargestColumnDistance
 from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
-from muhat.testing._landmarks import few_statistics
+from muhat.testing._landmarks import few_kernels, few_statistics
 from muhat.testing._marginals import ColumnDistances, FeatureDifference, shifts_between
 from muhat.testing._permutations import Family, NullMoments, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool
@@ -202,7 +203,7 @@ class TwoSampleTest(PermutationTest):
         Parameters
         ----------
         X, Y : array, data frame, Series, dask collection or batches, of shapes (n, d) and (m, d)
-            One dimension is one column. Data frames must have the same columns; those of Y are put
+            One dimension is one column, and the name of a Series that of its sample. Data frames must have the same columns; those of Y are put
             in the order of X. Batches are a list of arrays or data frames, or what
             ``muhat.open_batches`` returns: of any number of rows, passed over twice. Beyond 20,000
             rows in both, only sums over rows are held, and 20,000 rows of each drawn at random, at
@@ -225,10 +226,20 @@ class TwoSampleTest(PermutationTest):
         is_fast = self._is_default and samples.n_rows > self.max_rows_dense
         if is_fast:
             statistics = few_statistics()
-        pool = self._pool(samples, statistics, rng, is_fast)
-        kernels = self._kernels(samples, pool.rows)
-        permuted = self._permuted(samples, pool, kernels, statistics, rng)
-        return self._result(samples, pool, permuted, sample_names)
+        with self._blas_threads(), limit_cores(self._n_cores):
+            pool = self._pool(samples, statistics, rng, is_fast)
+            kernels = self._kernels(samples, pool.rows, is_fast)
+            permuted = self._permuted(samples, pool, kernels, statistics, rng)
+            return self._result(samples, pool, permuted, sample_names)
+
+    def _blas_threads(self) -> AbstractContextManager[None]:
+        """Return the context in which BLAS has one thread if our own threads share many kernels.
+
+        Its threads go on to wait for work, on the cores that ours need.
+        """
+        if self._is_default:
+            return BLAS_ON_ONE_THREAD
+        return nullcontext()
 
     def _check(self) -> list[Statistic]:
         """Raise MuhatError for invalid parameters; return the statistics."""
@@ -264,6 +275,8 @@ class TwoSampleTest(PermutationTest):
             if isinstance(names, str) or len(names) != 2:
                 raise MuhatError("TwoSampleTest", "names must be two strings", repr(names))
             return str(names[0]), str(names[1])
+        if _is_series(X) and _is_series(Y) and str(X.name) != str(Y.name):
+            return str(X.name), str(Y.name)
         if not isinstance(X, DataSet | FileBatches) or not isinstance(Y, DataSet | FileBatches):
             return DEFAULT_NAMES
         if X.name is None or Y.name is None or X.name == Y.name:
@@ -314,6 +327,8 @@ class TwoSampleTest(PermutationTest):
             size = max(size, gram.rows_to_learn_from)
         first, x_names = self._rows_or_source("X", X)
         second, y_names = self._rows_or_source("Y", Y)
+        if _is_series(X) and _is_series(Y) and x_names != y_names:  # the names are the samples'
+            x_names = y_names = ("value",)
         if x_names and y_names and x_names != y_names:
             order = column_order(x_names, y_names)
             y_names = x_names
@@ -403,13 +418,16 @@ class TwoSampleTest(PermutationTest):
         for_mmd = all(type(each) is MMD for each in statistics)
         return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng, for_mmd, is_fast)
 
-    def _kernels(self, samples: _Samples, rows: Array) -> list[Kernel]:
+    def _kernels(self, samples: _Samples, rows: Array, is_fast: bool) -> list[Kernel]:
         """Return the kernels at every bandwidth; by default also the distances.
 
         Distances are left out if kernels or statistics are given, and with early stopping: the
         ranks that combine families would change with every permutation that is drawn.
         """
-        kernels = kernels_at_bandwidths(samples.kernels, self.bandwidths, rows)
+        if is_fast:
+            kernels = few_kernels(rows)
+        else:
+            kernels = kernels_at_bandwidths(samples.kernels, self.bandwidths, rows)
         is_default = self.kernel is None and self._has_default_statistics
         if is_default and self.early_stopping is None:
             kernels.append(Distance(ranks=True).resolve(rows))
@@ -438,7 +456,7 @@ class TwoSampleTest(PermutationTest):
     def _all_permuted(
         self,
         pool: Pool,
-        ladder: list[Kernel],
+        kernels: list[Kernel],
         statistics: list[Statistic],
         draw: DrawLabels,
         is_complete: bool,
@@ -446,25 +464,19 @@ class TwoSampleTest(PermutationTest):
         """Return the statistics of all permutations."""
         labels = draw(self.n_permutations)
 
-        def values_of(gram: PooledGram, statistics: list[Statistic]) -> _KernelStatistics:
-            resolved = gram.resolve(statistics)
+        def values_of(kernel: Kernel, gram: PooledGram) -> _KernelStatistics:
+            wanted = statistics
+            if isinstance(kernel, Distance):
+                wanted = [MMD()]
+            resolved = gram.resolve(wanted)
             values, scales = gram.statistics(resolved, labels)
             return _KernelStatistics(resolved, values, scales, gram.null_moments(resolved, labels))
 
-        kernels = [each for each in ladder if not isinstance(each, Distance)]
-        distances = [each for each in ladder if isinstance(each, Distance)]
-        if isinstance(pool, SourcePool):  # one pass over the rows serves all of them
-            pool.map(lambda gram: None, ladder, self._map)
-        found = pool.map(lambda gram: values_of(gram, statistics), kernels, self._map)
-        if distances:
-            found += pool.map(lambda gram: values_of(gram, [MMD()]), distances, self._map)
-        candidates = candidates_of(
-            "TwoSampleTest", [*kernels, *distances], [each.statistics for each in found]
-        )
+        found = pool.map(values_of, kernels, self._map)
+        candidates = candidates_of("TwoSampleTest", kernels, [each.statistics for each in found])
         columns = None
-        if distances:
-            with limit_cores(self._n_cores):
-                columns = pool.column_distances(labels)
+        if isinstance(kernels[-1], Distance):
+            columns = pool.column_distances(labels)
             found.append(_KernelStatistics.from_values([MMD()], columns.largest_scores()))
             candidates.append(((LargestColumnDistance(),), (MMD(),)))
         table = PermutationTable(
@@ -485,7 +497,7 @@ class TwoSampleTest(PermutationTest):
     ) -> _Permuted:
         """Return the statistics of as many permutations as the sequential p-value takes."""
         assert self.early_stopping is not None
-        grams = pool.map(lambda gram: (gram, gram.resolve(statistics)), kernels, self._map)
+        grams = pool.map(lambda _, gram: (gram, gram.resolve(statistics)), kernels, self._map)
         candidates = candidates_of("TwoSampleTest", kernels, [resolved for _, resolved in grams])
 
         def values_of(labels: Array) -> Array:
@@ -513,10 +525,9 @@ class TwoSampleTest(PermutationTest):
         """Return the p-value with the effect size, the witness and the differences of columns."""
         x, y = samples.x, samples.y
         (kernel,), (statistic,) = permuted.candidates[permuted.table.largest_statistic]
-        [gram] = pool.map(lambda each: each, [kernel], self._map)
+        [gram] = pool.map(lambda _, each: each, [kernel], self._map)
         element = gram.witness(statistic, pool.observed)
-        with limit_cores(self._n_cores):
-            features = samples.features(pool, permuted)
+        features = samples.features(pool, permuted)
         return TwoSampleResult(
             **result_fields(permuted.table, permuted.candidates),
             is_complete=permuted.is_complete,
@@ -692,6 +703,11 @@ def _as_sample(
     if isinstance(given, Source):
         return TestSample.from_source(given, names, size, random_state)
     return TestSample.from_rows(given, names, size, random_state)
+
+
+def _is_series(X: Any) -> bool:
+    """Whether X is one column with a name, as of pandas or polars."""
+    return len(getattr(X, "shape", ())) == 1 and getattr(X, "name", None) is not None
 
 
 def _drawn_in_order(sample: TestSample) -> Array:
