@@ -74,8 +74,8 @@ def apply_command(
             "--interval",
             metavar="LEVEL",
             show_default=False,
-            help="Share of y that intervals should contain; 0 for no intervals. Default: 0.9, or none "
-            "with --quantiles.",
+            help="Share of y that intervals should contain; 0 for no intervals. Default: 0.9, or "
+            "none with --quantiles.",
         ),
     ] = None,
     quantiles: Annotated[
