@@ -204,10 +204,10 @@ class TwoSampleTest(PermutationTest):
         ----------
         X, Y : array, data frame, Series, dask collection or batches, of shapes (n, d) and (m, d)
             An array of one dimension is one column; the name of a Series is the name of its
-            sample. Data frames must have the same columns, in any order. Batches are a list of arrays or data frames, or what
-            ``muhat.open_batches`` returns: of any number of rows, passed over twice. Beyond 20,000
-            rows in both, only sums over rows are held, and 20,000 rows of each drawn at random, at
-            which the witness is evaluated. For ``Precomputed(K)`` give row numbers of K, for
+            sample. Data frames must have the same columns, in any order. Batches are a list of
+            arrays or data frames, or the output of ``muhat.open_batches``; they are read twice.
+            Beyond 20,000 rows in both samples, only sums over rows are kept, and 20,000 random rows
+            of each sample, at which the witness is evaluated. For ``Precomputed(K)`` give row numbers of K, for
             ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel functions of objects
             lists of these.
         names : two strings, default=None
