@@ -207,9 +207,9 @@ class TwoSampleTest(PermutationTest):
             sample. Data frames must have the same columns, in any order. Batches are a list of
             arrays or data frames, or the output of ``muhat.open_batches``; they are read twice.
             Beyond 20,000 rows in both samples, only sums over rows are kept, and 20,000 random rows
-            of each sample, at which the witness is evaluated. For ``Precomputed(K)`` give row numbers of K, for
-            ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel functions of objects
-            lists of these.
+            of each sample, at which the witness is evaluated. For ``Precomputed(K)`` give row
+            numbers of K, for ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel
+            functions of objects lists of objects.
         names : two strings, default=None
             What the verdict calls the samples; by default the names of files that they were read
             from, or X and Y.
