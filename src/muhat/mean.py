@@ -361,8 +361,8 @@ def _takes_batches(estimator: Any) -> bool:
 class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     """Estimate the kernel mean of a sample, shrunk if leave-one-out shows a clear gain.
 
-    The plain average μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*: μ_λ = f* + s_λ(Ĉ)(μ̂ − f*).
-    The filter s_λ multiplies each component in the basis of kernel PCA, and its parameter λ is
+    The plain average μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, to
+    μ_λ = f* + s_λ(Ĉ)(μ̂ − f*). The filter s_λ multiplies each component in the basis of kernel PCA, and its parameter λ is
     chosen from the data.
 
     Parameters
@@ -412,8 +412,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     features_ : FeatureMap
         The features of an approximated Gram matrix; otherwise None.
     approximation_error_ : float
-        The error of the approximated mean, estimated on 2000 rows: in the RKHS for Nyström, the root
-        mean square error of values for random features; zero if the mean is exact.
+        The error of the approximated mean, estimated on 2000 rows: in the RKHS for Nyström, the
+        root mean square error of values for random features; zero if the mean is exact.
     n_samples_seen_, n_features_in_ : int
         The number of rows and of features.
     feature_names_in_ : array of shape (n_features_in_,)
