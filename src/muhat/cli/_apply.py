@@ -80,7 +80,8 @@ def apply_command(
             "--interval",
             metavar="LEVEL",
             show_default=False,
-            help="Share of y that intervals contain: 0.9 by default, 0 for no intervals.",
+            help="Share of y that intervals should contain; 0 for no intervals. Default: 0.9, or "
+            "none with --quantiles.",
         ),
     ] = None,
     quantiles: Annotated[

@@ -237,11 +237,10 @@ class Comparison(Reportable, HtmlReprMixin):
         if default is None or default.improvement is None:
             return ""
         if default.strength == 0:
-            return "KernelMean() with its defaults keeps the plain average here."
+            return "KernelMean() keeps the plain average here."
         lower, error = gain_parts(default.improvement, default.standard_error)
-        gain = ", ".join(filter(None, [f"expected squared error {lower}", error]))
-        chosen = f"{default.name} with {default.setting}"
-        return f"KernelMean() with its defaults chooses {chosen} ({gain})."
+        gain = ", ".join(filter(None, [lower, error]))
+        return f"KernelMean() chooses {default.name} with {default.setting} ({gain})."
 
     @property
     def helps(self) -> bool:
@@ -286,7 +285,7 @@ class Comparison(Reportable, HtmlReprMixin):
         among = ""
         for row in self.rows:
             if row.scores is None:
-                among = " of those scored"
+                among = " with a score"
             else:
                 n_candidates += len(row.grid)
         if best.improvement is None:
@@ -310,11 +309,10 @@ class Comparison(Reportable, HtmlReprMixin):
                 "is estimated to save all of the plain average's expected squared error."
             )
         lower, error = gain_parts(best.improvement, best.standard_error)
-        gain = ", ".join(filter(None, [lower, error]))
-        many = f"{best}{among}"
+        tried = str(best)
         corrected = ""
         if n_candidates > 2:  # KME is one
-            many = f"best of {n_candidates:,} candidates{among}"
+            tried = f"The best of {n_candidates:,} candidates{among}"
             corrected = f" after correction for the {n_candidates:,} candidates{among}"
         edge = _edge_sentence(best)
         what = f"the expected squared error of the kernel mean of {on}"
@@ -322,10 +320,11 @@ class Comparison(Reportable, HtmlReprMixin):
             by = lower.removesuffix(" lower")
             sure = "; ".join(filter(None, [error, f"significant{corrected}"]))
             return f"Shrinkage helps: {best.label} lowers {what} by {by} ({sure}).{edge}"
-        sure = "not enough to be sure once its bias is counted"
+        sure = "which is not clear once its bias is counted"
         if best.improvement <= self.threshold * (best.standard_error or 0.0):
-            sure = f"within chance; {self.threshold:.2g} standard errors are needed{corrected}"
-        return f"Shrinkage does not detectably lower {what} ({many}: {gain}, {sure}).{edge}"
+            sure = f"which can be chance: a clear gain needs {self.threshold:.2g} standard errors"
+        gain = " ".join(filter(None, [f"is {lower}", error and f"({error})"]))
+        return f"Shrinkage does not detectably lower {what}. {tried} {gain}, {sure}.{edge}"
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean; empty if there is none."""

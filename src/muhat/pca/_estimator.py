@@ -69,23 +69,23 @@ class KernelPCA(
 ):
     """Kernel PCA of any number of rows, with denoising and novelty p-values.
 
-    The covariance operator Ĉ = Σ p_i (φ(x_i) − μ)⊗(φ(x_i) − μ), φ(x) = k(x, ·), is decomposed into
-    components v_k with variances γ_k. A row has the scores ⟨φ(x) − μ, v_k⟩, and a filter s_λ makes
-    μ + s_λ(Ĉ)(φ(x) − μ) of it, the denoised row: for truncated SVD the projection onto the leading
-    components. Everything is computed in double precision.
+    The covariance operator Ĉ = Σ p_i (φ(x_i) − μ)⊗(φ(x_i) − μ), with φ(x) = k(x, ·), has components
+    v_k with variances γ_k. The scores of a row are ⟨φ(x) − μ, v_k⟩. A filter s_λ reconstructs the
+    row as μ + s_λ(Ĉ)(φ(x) − μ); for truncated SVD this is the projection onto the leading
+    components. All computations are in double precision.
 
     Parameters
     ----------
     n_components : int, 'loo' or None, default=None
-        How many scores there are. None is all with a variance above rounding. ``'loo'`` takes the
+        The number of components. None takes all with a variance above rounding. ``'loo'`` takes the
         fewest, from 1 to 100, that separate signal from noise in left-out rows, or explain 95 % of
-        the variance of all columns there (``choose_components``). For another filter than
-        truncated SVD it limits the scores only, and ``'loo'`` is None.
+        the variance of all columns there (``choose_components``). With another filter than
+        truncated SVD, it only limits the number of scores, and ``'loo'`` means None.
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel, as for ``KernelMean``; ``'precomputed'`` takes Gram matrices for X.
     filter : str or Filter, default='tsvd'
-        ``'tsvd'`` projects onto the components. Others, such as ``'tikhonov'``, keep
-        s_λ(γ_k) of each: ``transform`` returns the scores times that.
+        ``'tsvd'`` projects onto the components. Others, such as ``'tikhonov'``, shrink them:
+        ``transform`` multiplies score k by s_λ(γ_k).
     center : 'mean', False, Embedding or fitted KernelMean, default='mean'
         μ: the mean of the rows, the origin, or any element of the kernel's RKHS.
     gram : str, Nystrom or RandomFeatures, default='auto'
@@ -106,7 +106,7 @@ class KernelPCA(
     n_components_ : int
         The number of scores.
     shrinkage_ : array of shape (n_components_,)
-        s_λ(γ_k), by which scores are multiplied; ones for truncated SVD.
+        The factors s_λ(γ_k) of the scores; ones for truncated SVD.
     filter_, parameter_ : Filter, and int or float
         The filter, and its number of components, λ or number of iterations t.
     kernel_ : Kernel
@@ -114,9 +114,9 @@ class KernelPCA(
     center_ : Embedding or None
         μ; None for the origin.
     gram_, gram_reason_ : str or Approximation, and str
-        How the Gram matrix was held, and why.
+        How the Gram matrix was stored, and why.
     missed_variance_ratio_ : float
-        The share of the kernel's variance that landmarks miss; zero where K is held.
+        The share of the kernel's variance that landmarks miss; zero without landmarks.
     n_samples_seen_, n_features_in_ : int
         The number of rows and of features.
     feature_names_in_ : array of shape (n_features_in_,)

@@ -258,55 +258,51 @@ class DriftResult(HtmlReprMixin):
 class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     """Test new batches against a reference; the probability of any false alarm is bounded.
 
-    Each batch has the exact p-value of a `TwoSampleTest` and a level: its share of ``alpha``, fixed
-    in advance by its number. The shares of all batches, however many, sum up to ``alpha``: where no
-    batch has drifted, the probability that there is any alarm, ever, is at most ``alpha``. This is
-    a union bound, which needs nothing of how p-values depend on each other, as they do: all batches
-    share one reference, and one that happens to be odd makes many p-values small at once.
+    A `TwoSampleTest` gives the exact p-value of each batch. It is compared with a level: the
+    batch's share of ``alpha``, which depends only on its number. All shares sum to ``alpha``. So if
+    nothing has drifted, the probability of any alarm, over all batches, is at most ``alpha``. This
+    holds although p-values depend on each other, because all batches share one reference.
 
-    Memory does not grow: rows of the reference, drawn at random, and a history of bounded length
-    are held. A detector can be pickled or saved with ``muhat.save``, and resumes where it stopped.
+    Memory does not grow: only random rows of the reference and the latest results are kept. A
+    detector can be pickled or saved with ``muhat.save``, and continues where it stopped.
 
     Parameters
     ----------
     test : TwoSampleTest, default=None
-        The test. Its permutations are raised to what a batch's level takes, and it gets
-        ``standardize``, ``distinct``, ``block_length`` and a seed. If not given, the default
-        statistics by 200 landmarks, 500 bins and early stopping, which takes about a second.
+        The test. Its number of permutations is raised as the level needs; ``standardize``,
+        ``distinct``, ``block_length`` and the seed are set. The default uses 200 landmarks, 500
+        bins and early stopping, and takes about a second.
     alpha : float, default=0.05
-        The probability of any false alarm, over all batches.
+        The largest probability of any false alarm, over all batches.
     horizon : int, default=100
-        Batches over which half of alpha is spread evenly; half of the rest goes to the next ``2 *
-        horizon`` batches, and so on: the level of batch t decreases as t⁻², and is alpha/(2
-        horizon) for the first ones.
+        Planned number of batches. They share half of alpha evenly: each has the level
+        alpha/(2 horizon). The next ``2 * horizon`` batches share half of the rest, and so on.
     n_reference : int, default=5000
-        Rows of the reference that are held, drawn at random if there are more.
+        Number of rows of the reference that are kept, at random.
     standardize : bool, default=True
-        Whether columns are brought to mean 0 and variance 1, over the reference and each batch
-        together.
+        Whether columns are scaled to mean 0 and variance 1, over reference and batch together.
     distinct : bool, default=False
-        Whether of rows that are exact copies of each other only one is tested, as in
-        ``TwoSampleTest``.
+        Whether each different row is tested only once, as in ``TwoSampleTest``.
     block_length : int, default=None
-        Where rows depend on those before them: how many that follow each other are permuted
-        together. The p-value is then approximate, and so is the bound on false alarms.
+        If consecutive rows depend on each other: the length of the blocks of rows that are
+        permuted. P-values, and the bound on false alarms, are then approximate.
     n_history : int, default=1000
-        Results that are kept; of older ones only their number and that of alarms are.
+        Number of results that are kept; older ones, and their alarms, are only counted.
     random_state : int, RandomState, Generator or None, default=0
-        For the rows that are drawn and the permutations.
+        Seed of the drawn rows and of the permutations.
 
     Attributes
     ----------
     reference_ : array of shape (rows, d)
-        The rows of the reference that are held.
+        The rows of the reference that are kept.
     history_ : tuple of DriftResult
         The latest results, without their tests.
     n_batches_, n_alarms_ : int
-        How many batches there were, and how many alarms.
+        The number of batches, and of alarms.
     first_alarm_ : int or None
         The number of the first batch that has drifted.
     spent_ : float
-        How much of alpha is spent.
+        The part of alpha that is spent.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
