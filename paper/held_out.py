@@ -46,6 +46,21 @@ N_RESAMPLES = 10
 """Bootstrap samples of each sample."""
 
 
+DISTINCT = 0.98
+"""Share of distinct rows from which on the rows of a set are called distinct."""
+
+
+@dataclass(frozen=True)
+class SetGains:
+    """The gains on one data set, by kernel and estimator."""
+
+    name: str
+    n_rows: int
+    n_columns: int
+    is_distinct: bool
+    gains: list[list[Interval]]
+
+
 @dataclass(frozen=True)
 class Ratio:
     """A ratio of standard errors, and its own standard error."""
@@ -150,22 +165,43 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if asked.bootstrap:
         _print_bootstrap(files, asked.n, asked.samples, asked.seed)
         return
-    table = [["data set", "rows × columns", *KERNELS]]
-    found: list[list[list[Interval]]] = []
+    found = []
     for path in files:
         rows = rows_of_file(path)
         each = [
             gains(rows, kernel, asked.n, asked.samples, asked.seed) for kernel in KERNELS.values()
         ]
-        found.append(each)
-        size = f"{rows.shape[0]} × {rows.shape[1]}"
-        table.append([path.stem, size, *map(_pair, each)])
-    means = []
-    for of_kernel in zip(*found, strict=True):
-        means.append(_pair([_mean(each) for each in zip(*of_kernel, strict=True)]))
-    table.append([f"mean of {len(files)}", "", *means])
+        distinct = len(np.unique(rows, axis=0)) / len(rows)
+        found.append(SetGains(path.stem, *rows.shape, distinct >= DISTINCT, each))
+    _print_gains(found)
+
+
+def _print_gains(found: Sequence[SetGains]) -> None:
+    """Print the gains on each set, then means and spreads over sets."""
+    lines = []
+    for each in found:
+        lines.append([each.name, f"{each.n_rows} × {each.n_columns}", *map(_pair, each.gains)])
+    repeating = [each for each in found if not each.is_distinct]
+    lines += _summary("all sets", found)
+    if repeating and len(repeating) < len(found):
+        lines += _summary("sets of distinct rows", [each for each in found if each.is_distinct])
+        lines += _summary("sets with repeated rows", repeating)
     print("Gain over the plain average in % of its risk: stacked mean / `KernelMean()`.\n")
-    print("\n".join(markdown(table[0], table[1:])))
+    print("\n".join(markdown(["data set", "rows × columns", *KERNELS], lines)))
+
+
+def _summary(title: str, some: Sequence[SetGains]) -> list[list[str]]:
+    """Return two lines of the table: the mean over sets, and how much sets differ."""
+    means, spreads = [], []
+    for of_kernel in zip(*(each.gains for each in some), strict=True):
+        by_estimator = list(zip(*of_kernel, strict=True))
+        means.append(_pair([_mean(each) for each in by_estimator]))
+        deviations = [np.std([gain.value for gain in each]) for each in by_estimator]
+        spreads.append(" / ".join(decimal(float(each), 1) for each in deviations))
+    return [
+        [f"mean of {len(some)}: {title}", "", *means],
+        ["standard deviation over these sets", "", *spreads],
+    ]
 
 
 def _print_bootstrap(files: Sequence[Path], n: int, samples: int, seed: int) -> None:

@@ -45,8 +45,10 @@ def test_a_gain_is_the_mean_loss_by_rows_not_drawn_beside_the_plain_averages(fol
 
 def test_the_command_has_a_line_for_each_file_and_their_mean(folder, capsys):
     main([str(folder), "-n", "15", "--samples", "2"])
-    lines = capsys.readouterr().out.splitlines()[-3:]
-    assert [line.split(" | ")[0] for line in lines] == ["| first", "| second", "| mean of 2"]
+    *lines, spread = capsys.readouterr().out.splitlines()[-4:]
+    titles = ["| first", "| second", "| mean of 2: all sets"]
+    assert [line.split(" | ")[0] for line in lines] == titles
+    assert spread.startswith("| standard deviation over these sets |")
     first, second, mean = (_number(line) for line in lines)
     assert mean == pytest.approx((first + second) / 2, abs=0.11)  # of rounded numbers
 
