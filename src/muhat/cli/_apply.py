@@ -80,7 +80,8 @@ def apply_command(
             "--interval",
             metavar="LEVEL",
             show_default=False,
-            help="Share of y that intervals should hold, 0 for none; 0.9 without --quantiles.",
+            help="Share of y that intervals should contain; 0 for no intervals. Default: 0.9, or "
+            "none with --quantiles.",
         ),
     ] = None,
     quantiles: Annotated[
@@ -88,7 +89,7 @@ def apply_command(
         Option(
             metavar="Q,Q,...",
             show_default=False,
-            help="Also quantiles of y, such as 0.05,0.5,0.95.",
+            help="Also write quantiles of y, such as 0.05,0.5,0.95.",
         ),
     ] = None,
     drop: Drop = None,
@@ -96,7 +97,7 @@ def apply_command(
     separator: Separator = None,
     decimal: Decimal = ".",
 ) -> None:
-    """Apply a saved model to new rows: its prediction or score of each."""
+    """Apply a saved model to new rows: a prediction or score for each row."""
     check_file("--out", out, ENDINGS)
     check_outputs([model, file], out=out)
     if confidence:

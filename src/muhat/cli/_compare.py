@@ -89,7 +89,7 @@ def compare_command(
             metavar="FILE",
             show_default=False,
             help="A table with one row per observation: .csv, .tsv, .txt (or these as .gz), "
-            ".parquet (or a folder of such), .feather, .arrow, .npy, .npz, or - for standard "
+            ".parquet (or a folder of them), .feather, .arrow, .npy, .npz, or - for standard "
             "input. Without it, the bundled wine data.",
         ),
     ] = None,
@@ -149,7 +149,7 @@ def compare_command(
         Option(
             min=1,
             metavar="NUMBER",
-            show_default="by the rows",
+            show_default="from the number of rows",
             help="Number of landmarks or random features.",
         ),
     ] = None,

@@ -57,7 +57,7 @@ class Radial(Kernel):
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
         return self._pairs(X, Y).product(V)
 
-    def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
+    def _pairs(self, X: Array, Y: Array | None) -> tiles.TiledPairs:
         return tiles.radial(X, Y, self._sigma(), self._profile, self._smooth)
 
     def diagonal(self, X: Array) -> Array:
@@ -65,7 +65,7 @@ class Radial(Kernel):
         return np.ones(len(X), X.dtype)
 
     def resolve(self, X: Array) -> Self:
-        """Return the kernel with its bandwidth a number.
+        """Return this kernel with its bandwidth set, from X if it is not given.
 
         For 'median', σ² is the median of ‖x_i − x_j‖², i < j.
         """
@@ -160,7 +160,7 @@ class Gaussian(ScaleMixture):
         product[rows] = values
         return product
 
-    def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
+    def _pairs(self, X: Array, Y: Array | None) -> tiles.TiledPairs:
         return tiles.radial(X, Y, self._sigma(), self._profile, self._smooth, is_exp=True)
 
     def _bandwidth_law(self, sigma: float) -> BandwidthLaw:
@@ -184,7 +184,7 @@ class Laplacian(Radial):
     has_frequencies: ClassVar[bool] = True
     _metric: ClassVar[Metric] = "cityblock"
 
-    def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
+    def _pairs(self, X: Array, Y: Array | None) -> tiles.TiledPairs:
         return tiles.of_absolute_differences(X, Y, self._sigma(), self._profile)
 
     def draw_frequencies(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:

@@ -25,7 +25,7 @@ POINTS = 100
 
 @dataclass(eq=False)
 class LeftOutDisplay(Display):
-    """What is predicted for every row without it, against the y that was observed.
+    """The left-out prediction of every row against its observed y.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class LeftOutDisplay(Display):
 
 @dataclass(eq=False)
 class QuantileDisplay(Display):
-    """Quantiles of y along one feature, the others at their medians, as a fan over the rows.
+    """Quantiles of y along one feature, as bands; all other features are at their medians.
 
     Parameters
     ----------

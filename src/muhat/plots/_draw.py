@@ -14,7 +14,7 @@ from muhat.plots._style import TITLE, logarithmic, without_frame
 DASH = 5
 """The length of a dash, in points."""
 
-COINCIDE = 0.02
+COINCIDENCE_TOL = 0.02
 """Lines that are nowhere farther apart are drawn as lying on each other."""
 
 MAX_LEGEND_INSIDE = 4
@@ -38,7 +38,12 @@ FEW_DOTS = 20
 FEW_CELLS = 30
 """Up to this many cells a side are drawn as squares, more as a smooth surface."""
 
-CHOSEN = {"linestyle": "", "markersize": 7, "markeredgecolor": "black", "markeredgewidth": 0.6}
+CHOSEN_STYLE = {
+    "linestyle": "",
+    "markersize": 7,
+    "markeredgecolor": "black",
+    "markeredgewidth": 0.6,
+}
 """How the chosen point of a curve is drawn."""
 
 
@@ -110,7 +115,9 @@ def _draw_series(series: Series, ax: Any, dash: Any, zorder: float, shades_label
         _draw_rule(series, ax)
     if series.chosen is not None and _is_inside(ax, series.chosen):
         marker = series.marker or "o"
-        ax.plot(*series.chosen, marker=marker, color=colour, clip_on=False, zorder=5, **CHOSEN)
+        ax.plot(
+            *series.chosen, marker=marker, color=colour, clip_on=False, zorder=5, **CHOSEN_STYLE
+        )
     for x, y, label in zip(series.x, series.y, series.labels, strict=False):
         below = {"textcoords": "offset points", "ha": "center", "va": "top"}
         ax.annotate(label, (x, y), (0, -8), fontsize=8, color=colour, **below)
@@ -256,4 +263,4 @@ def _coincide(one: Series, other: Series) -> bool:
     if one.kind != "line" or other.kind != "line" or len(one.x) != len(other.x):
         return False
     is_same_place = np.array_equal(one.x, other.x)
-    return bool(is_same_place and np.abs(one.y - other.y).max(initial=0) <= COINCIDE)
+    return bool(is_same_place and np.abs(one.y - other.y).max(initial=0) <= COINCIDENCE_TOL)

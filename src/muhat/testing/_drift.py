@@ -75,7 +75,7 @@ N_BATCHES_NAMED = 5
 
 @dataclass(frozen=True, eq=False)
 class DriftResult(HtmlReprMixin):
-    """What a detector says of one batch.
+    """The result of testing one batch.
 
     Attributes
     ----------
@@ -256,57 +256,53 @@ class DriftResult(HtmlReprMixin):
 
 
 class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
-    """Test every new batch against one reference, with a bound on false alarms ever.
+    """Test new batches against a reference; the probability of any false alarm is bounded.
 
-    Each batch has the exact p-value of a `TwoSampleTest` and a level: its share of ``alpha``, fixed
-    in advance by its number. The shares of all batches, however many, sum up to ``alpha``: where no
-    batch has drifted, the probability that there is any alarm, ever, is at most ``alpha``. This is
-    a union bound, which needs nothing of how p-values depend on each other, as they do: all batches
-    share one reference, and one that happens to be odd makes many p-values small at once.
+    A `TwoSampleTest` gives the exact p-value of each batch. It is compared with a level: the
+    batch's share of ``alpha``, which depends only on its number. All shares sum to ``alpha``. So if
+    nothing has drifted, the probability of any alarm, over all batches, is at most ``alpha``. This
+    holds although p-values depend on each other, because all batches share one reference.
 
-    Memory does not grow: rows of the reference, drawn at random, and a history of bounded length
-    are held. A detector can be pickled or saved with ``muhat.save``, and resumes where it stopped.
+    Memory does not grow: only random rows of the reference and the latest results are kept. A
+    detector can be pickled or saved with ``muhat.save``, and continues where it stopped.
 
     Parameters
     ----------
     test : TwoSampleTest, default=None
-        The test. Its permutations are raised to what a batch's level takes, and it gets
-        ``standardize``, ``distinct``, ``block_length`` and a seed. If not given, the default
-        statistics by 200 landmarks, 500 bins and early stopping, which takes about a second.
+        The test. Its number of permutations is raised as the level needs; ``standardize``,
+        ``distinct``, ``block_length`` and the seed are set. The default uses 200 landmarks, 500
+        bins and early stopping, and takes about a second.
     alpha : float, default=0.05
-        The probability of any false alarm, over all batches.
+        The largest probability of any false alarm, over all batches.
     horizon : int, default=100
-        Batches over which half of alpha is spread evenly; half of the rest goes to the next ``2 *
-        horizon`` batches, and so on: the level of batch t decreases as t⁻², and is alpha/(2
-        horizon) for the first ones.
+        Planned number of batches. They share half of alpha evenly: each has the level
+        alpha/(2 horizon). The next ``2 * horizon`` batches share half of the rest, and so on.
     n_reference : int, default=5000
-        Rows of the reference that are held, drawn at random if there are more.
+        Number of rows of the reference that are kept, at random.
     standardize : bool, default=True
-        Whether columns are brought to mean 0 and variance 1, over the reference and each batch
-        together.
+        Whether columns are scaled to mean 0 and variance 1, over reference and batch together.
     distinct : bool, default=False
-        Whether of rows that are exact copies of each other only one is tested, as in
-        ``TwoSampleTest``.
+        Whether each different row is tested only once, as in ``TwoSampleTest``.
     block_length : int, default=None
-        Where rows depend on those before them: how many that follow each other are permuted
-        together. The p-value is then approximate, and so is the bound on false alarms.
+        If consecutive rows depend on each other: the length of the blocks of rows that are
+        permuted. P-values, and the bound on false alarms, are then approximate.
     n_history : int, default=1000
-        Results that are kept; of older ones only their number and that of alarms are.
+        Number of results that are kept; older ones, and their alarms, are only counted.
     random_state : int, RandomState, Generator or None, default=0
-        For the rows that are drawn and the permutations.
+        Seed of the drawn rows and of the permutations.
 
     Attributes
     ----------
     reference_ : array of shape (rows, d)
-        The rows of the reference that are held.
+        The rows of the reference that are kept.
     history_ : tuple of DriftResult
         The latest results, without their tests.
     n_batches_, n_alarms_ : int
-        How many batches there were, and how many alarms.
+        The number of batches, and of alarms.
     first_alarm_ : int or None
         The number of the first batch that has drifted.
     spent_ : float
-        How much of alpha is spent.
+        The part of alpha that is spent.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -434,7 +430,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         )
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the p-value of one batch; nothing is spent, and no bound holds for many.
+        """Return the p-value of a batch without spending alpha; no bound holds for many.
 
         Columns must be in the reference's order, as for every ``score`` in scikit-learn.
         """
@@ -442,17 +438,17 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         return self._tested(self._draw_rows(X, any_order=False).rows, 0, 1).p_value
 
     def has_seen(self, X: Any) -> bool:
-        """Whether a batch is in the history, so that an interrupted run need not test it again."""
+        """Whether a batch was tested before."""
         return self.result_of(X) is not None
 
     def result_of(self, X: Any) -> DriftResult | None:
-        """Return the latest result of a batch that is one of the history, or None."""
+        """Return the latest result of a batch that was tested before, or None."""
         check_is_fitted(self)
         digest = self._draw_rows(X).digest
         return next((each for each in reversed(self.history_) if each.digest == digest), None)
 
     def level(self, number: int) -> float:
-        """Return the share of alpha that the batch of a number, from 1, is tested at."""
+        """Return the level at which batch number 1, 2, ... is tested: its share of alpha."""
         return self.alpha * share_of(number, self.horizon)
 
     def verdict(self) -> str:

@@ -86,7 +86,7 @@ def short(kernel: Kernel) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Reportable, HtmlReprMixin):
-    """What every test finds.
+    """The result of a test.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ class Result(Reportable, HtmlReprMixin):
         return f"{too_few}: p cannot be below {self.least_p_value:.2g}."
 
     def verdict(self, level: float = LEVEL) -> str:
-        """Return what the test finds at a level in one or two sentences, and what was left out."""
+        """Return the finding at a level in one or two sentences, and what was left out."""
         return " ".join([self._finding(level), *getattr(self, "left_out", ())])
 
     def _finding(self, level: float) -> str:
