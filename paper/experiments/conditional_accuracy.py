@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import Any
+from warnings import catch_warnings
 
 import numpy as np
 
-from muhat.conditional import ConditionalMean
+from muhat.conditional import ConditionalMean, ExtrapolationWarning
 from muhat.datasets import find_file, load_dataset
 from muhat.errors import MuhatError
 from paper._arrays import Array
@@ -151,8 +152,10 @@ def run(settings: Settings, task: Task) -> list[Row]:
             row["pinball"] = pinball(true, at.quantiles(LEVELS)[:, 0]) / deviation
         rows.append(row)
     tails = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
+    with catch_warnings(action="ignore", category=ExtrapolationWarning):
+        jackknife = model.predict_interval(new, CONFIDENCE, "jackknife+")
     intervals = {
-        "jackknife+": model.predict_interval(new, CONFIDENCE, "jackknife+"),
+        "jackknife+": jackknife,
         "conformal": _conformal(X, y, new),
         "quantiles": on_y.predict_quantiles(new, tails),
     }
