@@ -34,6 +34,7 @@ ORDER = [
     "_bases",
     "_tolerances",
     "_arrays",
+    "_cached",
     "_labels",
     "_frames",
     "_caches",

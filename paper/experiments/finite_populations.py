@@ -153,10 +153,8 @@ def settings(quick: bool) -> Settings:
         "sets": list(SETS),
         "mixtures": list(SETS),
         "hard": list(HARD_LAWS),
-        "large": ["half zeros", "N(0, I)", "t3", "tight clusters"],
         "kernels": kernels,
-        "samples": {"20": 40, "50": 40, "200": 8, "1000": 3},
-        "large_from": 1000,
+        "samples": {"20": 16, "50": 24, "200": 4},
         "population": 1500,
         "points": 500,
         "frequencies": 512,
@@ -167,7 +165,6 @@ def settings(quick: bool) -> Settings:
             "sets": ["glass"],
             "mixtures": ["wine"],
             "hard": ["yes/no .85/.15", "ring"],
-            "large": [],
             "kernels": [kernels[0], kernels[-1]],
             "samples": {"10": 3, "20": 3},
             "population": 200,
@@ -201,8 +198,6 @@ def _cells(settings: Settings, n: int) -> list[tuple[str, str, tuple[str, float]
     for each in settings["kernels"]:
         if each[0] == "gaussian":
             gaussian.append(each)
-    if n >= settings["large_from"]:
-        return list(product(["hard"], settings["large"], gaussian))
     sets = []
     for name in settings["sets"]:
         if len(rows_of("sets", name, 0, 0)) >= 2 * n:

@@ -65,7 +65,7 @@ class HasKernel:
     kernel: Any
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the estimator and, as in ``kernel__bandwidth=2.0``, of its kernel."""
+        """Set parameters of the estimator, or of its parts: ``kernel__bandwidth=2.0``."""
         kernel = params.get("kernel", self.kernel)
         if isinstance(kernel, str) and any(name.startswith("kernel__") for name in params):
             params["kernel"] = as_kernel(kernel)

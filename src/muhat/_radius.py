@@ -238,7 +238,7 @@ class HasRadius:
         method: str = "empirical-bernstein",
         variance: float | None = None,
     ) -> float:
-        """Return how far the estimate may be from the true mean μ, in the norm of the RKHS.
+        """Return a radius around the estimate that contains the true mean μ, in the RKHS norm.
 
         It is the radius of μ̂, with ‖μ̂ − μ_λ‖ added for a shrunk estimate and
         ``approximation_error_`` for one on landmarks; never more than the largest distance that the

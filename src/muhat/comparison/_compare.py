@@ -27,7 +27,7 @@ def compare(
     standardize: bool = True,
     gram: Any = "auto",
 ) -> Comparison:
-    """Compare filters on a sample, all on one decomposition.
+    """Compare all filters on a sample: which has the lowest leave-one-out error?
 
     For each, what ``KernelMean(filter=...)`` chooses.
 

@@ -26,7 +26,7 @@ ROWS_PER_BLOCK = 8192
 
 
 class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
-    """Weights on a source sample whose kernel mean is nearest to that of a target sample.
+    """Find weights that make a source sample look like a target sample.
 
     They minimise ‖(1/n) Σ_i w_i k(x_i, ·) − μ‖² over 0 ≤ w_i ≤ bound with mean one, μ being the
     kernel mean of the target, by an interior point method that takes products with the Gram matrix

@@ -23,6 +23,7 @@ from muhat._wording import rows_text
 from muhat.data._arrow import ArrowTable
 from muhat.data._errors import RowsError, first_quoted, no_rows, raise_unreadable
 from muhat.data._indicators import check_few_values, check_no_indicators, indicators_of
+from muhat.data._layout import rows_have_decimal_commas
 from muhat.data._numpy import NumpyTable
 from muhat.data._paths import (
     ENDINGS,
@@ -366,7 +367,7 @@ def open_batches(
     separator: str | None = None,
     decimal: str = ".",
 ) -> FileBatches:
-    """Open a file to be read in batches, so that it may be larger than memory.
+    """Open a file for reading in batches; it can be larger than memory.
 
     Parameters
     ----------
@@ -445,7 +446,7 @@ def read_table(
     separator: str | None = None,
     decimal: str = ".",
 ) -> DataSet:
-    """Read a sample from a file, points in rows, with the arguments of `open_batches`.
+    """Read a table from a file into memory, with the arguments of `open_batches`.
 
     Columns without names are called ``column 1`` and so on. A file that cannot be read as numbers,
     none of them missing, raises FileError.
@@ -473,6 +474,15 @@ def read_table(
         separator=separator,
         decimal=decimal,
     ).read()
+
+
+def has_decimal_commas(path: Path, separator: str | None) -> bool:
+    """Whether a file is to be read with decimal commas, by the first rows of a text file."""
+    if str(path) == STANDARD_INPUT or not path.exists():
+        return True
+    if path.is_dir() or ending_of(path).removesuffix(".gz") not in TEXT_ENDINGS:
+        return False
+    return rows_have_decimal_commas(path, str(path), separator)
 
 
 def _check_settings(selection: ColumnSelection) -> None:

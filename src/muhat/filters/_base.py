@@ -99,7 +99,7 @@ class Shrinker(BaseEstimator, ABC):
         raise NotImplementedError
 
     def bounded_by(self, kappa2: float) -> Shrinker:
-        """Return this shrinker for kernels with k(x, x) ≤ κ², which some step sizes depend on."""
+        """Return this filter with its step size set for kernels with k(x, x) ≤ κ²."""
         return self
 
 
@@ -155,7 +155,7 @@ class Filter(Shrinker):
         return self.path(np.zeros(1), grid)[:, 0]
 
     def grid(self, problem: Problem) -> Array:
-        """Return λ from almost no shrinkage to so much that only the target is left."""
+        """Return λ from almost no shrinkage to full shrinkage."""
         largest = problem.largest_eigenvalue or 1.0
         usual = np.geomspace(smallest_lambda(problem), 10 * largest, GRID_SIZE)
         return np.concatenate([usual, largest * LARGE_LAMBDA_FACTORS])

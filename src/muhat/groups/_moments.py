@@ -28,7 +28,7 @@ the means and in their distances. A gain g is damped to about g − MIN_GAIN²/g
 MAX_GROUPS_DOUBLE = 1000
 """Groups up to which what chooses the weights is computed in float64; the estimates always are."""
 
-MAX_TESTED_GROUPS = 1000
+MAX_TESTED_GROUPS = 500
 """Groups that candidates are tested on at most: they have one set of weights for each size."""
 
 MAX_SIZES = 100

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -12,7 +12,7 @@ from scipy.special import gammaln, kve
 
 from muhat._arrays import Array, slices
 from muhat._validation import as_points, positive
-from muhat.errors import MuhatError
+from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import _tiles as tiles
 from muhat.kernels._base import Kernel
 from muhat.kernels._closed_forms import SumOfGaussians
@@ -65,7 +65,7 @@ class Radial(Kernel):
         return np.ones(len(X), X.dtype)
 
     def resolve(self, X: Array) -> Self:
-        """Return the kernel with its bandwidth a number.
+        """Return this kernel with its bandwidth set, from X if it is not given.
 
         For 'median', σ² is the median of ‖x_i − x_j‖², i < j.
         """
@@ -131,6 +131,13 @@ class Gaussian(ScaleMixture):
 
     name = "gaussian"
     aliases: ClassVar[tuple[str, ...]] = ("rbf",)
+
+    def __new__(cls, *_: Any, gamma: Any = None, **__: Any) -> Self:
+        """Raise MuhatTypeError for scikit-learn's gamma, and say which bandwidth it is."""
+        if gamma is not None:
+            advice = "give bandwidth=(2 * gamma) ** -0.5, as gamma is 1/(2 bandwidth²)"
+            raise MuhatTypeError("Gaussian", "a bandwidth is needed", f"gamma={gamma!r}", advice)
+        return super().__new__(cls)
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j).

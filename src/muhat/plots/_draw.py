@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat._text import shortened
-from muhat.figures._plot import BLUE, GREY, Axis, Bars, Plot, Series
+from muhat.figures._plot import BLACK, BLUE, GREY, Axis, Bars, Plot, Series
 from muhat.plots._style import TITLE, logarithmic, without_frame
 
 DASH = 5
@@ -183,10 +183,18 @@ def _draw_bars(content: Bars, ax: Any) -> None:
     places = range(len(lengths))
     ax.barh(places, lengths, height=0.7, color=colours)
     for place, each in zip(places, content.bars, strict=True):
-        ax.annotate(f" {each.text}", (each.length, place), va="center", fontsize=8)
+        text, side = f" {each.text}", "left"
+        if each.length < 0:
+            text, side = f"{each.text} ", "right"
+        ax.annotate(text, (each.length, place), va="center", ha=side, fontsize=8)
     ax.set_yticks(places, names)
     ax.set_ylim(max(len(lengths), MIN_BAR_SLOTS) - 0.5, -0.5)
-    ax.set_xlim(0, 1.45 * max([*lengths, 1e-9]))  # room for the words behind the longest bar
+    longest = max([*map(abs, lengths), 1e-9])
+    if min(lengths, default=0) < 0:
+        ax.set_xlim(-1.7 * longest, 1.7 * longest)  # room for the words behind the longest bar
+        ax.axvline(0, color=BLACK, linewidth=0.8)
+    else:
+        ax.set_xlim(0, 1.45 * longest)
     ax.set_xlabel(content.axis.replace("  (", "\n("))  # the unit below, as both are often too long
 
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from html import escape
 from math import ceil, floor, log10
-from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
@@ -88,15 +87,24 @@ aria-labelledby="{name}-title {name}-text">
 
 
 def bars_html(bars: Bars, name: str) -> str:
-    """Return bars as an HTML table, the longest as long as its column is wide."""
-    longest = max(map(attrgetter("length"), bars.bars), default=0.0) or 1.0
+    """Return bars as an HTML table, the longest as long as its column is wide.
+
+    Where some are negative, all begin in the middle of the column.
+    """
+    lengths = [bar.length for bar in bars.bars]
+    longest = max(map(abs, lengths), default=0.0) or 1.0
+    is_signed = min(lengths, default=0.0) < 0
     rows = []
     for bar in bars.bars:
-        share = max(0.0, bar.length / longest)
+        share = abs(bar.length) / longest
+        place = ""
+        if is_signed:
+            share /= 2
+            place = f";margin-left:{0.5 - share * (bar.length < 0):.1%}"
         kind = css_class("bar", weak=not bar.is_strong)
         rows.append(
             f'<tr><th scope="row"><bdi>{escape(shortened(bar.name, BAR_NAME_LENGTH))}</bdi></th>'
-            f'<td><span class="{kind}" style="width:{share:.1%}"></span></td>'
+            f'<td><span class="{kind}" style="width:{share:.1%}{place}"></span></td>'
             f'<td class="number">{escape(bar.text)}</td></tr>'
         )
     first, second = map(escape, bars.columns)

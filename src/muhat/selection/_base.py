@@ -46,7 +46,7 @@ class Candidates:
 
 @dataclass(frozen=True, repr=False)
 class Choice:
-    """A filter's parameter, and what it was chosen from.
+    """The chosen parameter of a filter, with all candidates and their scores.
 
     For a batch of samples, every attribute but ``rule``, ``filter`` and ``grid`` has the batch's
     leading dimensions.
