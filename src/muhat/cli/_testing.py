@@ -388,7 +388,7 @@ def _group_name(by: str, value: str) -> str:
 
 
 def verdict_style(result: Result, level: float) -> str:
-    """Return the colour of a verdict: what is found stands out, and is not called good."""
+    """Return the style of a verdict: a finding stands out, but not in green."""
     if result.p_value <= level:
         return ALERT
     return "bold"
