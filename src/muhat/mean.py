@@ -92,7 +92,7 @@ class Solution:
 
     @property
     def features(self) -> FeatureMap | None:
-        """The features, where the Gram operator is held by these."""
+        """The feature map of an approximated Gram operator, else None."""
         if self.accumulated is None:
             return None
         return self.accumulated.features
@@ -679,7 +679,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return self._continue(stream)
 
     def _learn_names(self, batches: Iterable[Any]) -> Any:
-        """Return the first batch, of which the names of the features are fitted.
+        """Return the first batch, after learning the names of the features from it.
 
         A file is not left open.
         """

@@ -471,7 +471,7 @@ class Leading:
 
     @classmethod
     def down_to(cls, problem: BlockProblem, threshold: float) -> Leading:
-        """Return as many as reach down to a threshold."""
+        """Return the leading eigenpairs down to a threshold."""
         count = min(8, problem.n)
         allowed = MAX_BASIS_BYTES // (
             3 * problem.n * problem.root_masses.itemsize

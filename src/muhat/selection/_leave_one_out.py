@@ -202,7 +202,7 @@ class LeftOutScores(Scores):
 def _poles_of(
     problem: SpectralProblem, candidates: Candidates, known: Iterable[Poles] = ()
 ) -> Poles | None:
-    """Return poles by whose resolvents a filter is accurate, if there are any."""
+    """Return poles whose resolvents represent a filter accurately, or None."""
     if not candidates.filter.analytic or not problem.spectrum.largest:
         return None
     return find_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), known)

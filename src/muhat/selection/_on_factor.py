@@ -135,7 +135,7 @@ class Lanczos:
         return len(self.alpha)
 
     def advance(self, steps: int) -> None:
-        """Take products until there are so many, or the space is exhausted."""
+        """Take products up to this number, or until the Krylov space is exhausted."""
         while self.steps < min(steps, len(self.q)) and not self.is_exhausted:
             k = self.steps
             if k == len(self.basis):
