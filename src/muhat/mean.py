@@ -419,6 +419,12 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     feature_names_in_ : array of shape (n_features_in_,)
         The names of the features, if X had any.
 
+    See Also
+    --------
+    StackedMean : A weighted average of many estimates.
+    KernelMeans : Means of many groups at once.
+    compare : All filters side by side.
+
     Examples
     --------
     >>> import numpy as np

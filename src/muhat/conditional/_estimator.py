@@ -131,6 +131,11 @@ class ConditionalMean(
     n_features_in_, feature_names_in_ : int and array of shape (n_features_in_,)
         The number of features, and their names if X had any.
 
+    See Also
+    --------
+    IndependenceTest : Does y depend on x at all?
+    GroupRegressor : One y for each group of rows.
+
     Examples
     --------
     >>> import numpy as np

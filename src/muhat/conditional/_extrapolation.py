@@ -89,8 +89,8 @@ class Extrapolation:
     @classmethod
     def from_rows(cls, region: TrainingRegion, X: Array, names: Sequence[str]) -> Extrapolation:
         """Compare new rows, as the kernel sees them, with the region of the training rows."""
-        columns = np.flatnonzero(region.outside_far(X).any(axis=0))
-        is_outside = (region.outside(X) > 0).any(axis=1)
+        columns = np.flatnonzero(region.outside_far(X).any(axis=0)).tolist()
+        is_outside = np.asarray((region.outside(X) > 0).any(axis=1))
         return cls(region.is_far(X), is_outside, tuple(names[place] for place in columns))
 
     @property

@@ -121,6 +121,11 @@ default='auto'
     n_features_in_ : int
         The number of columns.
 
+    See Also
+    --------
+    KernelMean : The mean of one sample.
+    GroupTest : Do the groups differ?
+
     Examples
     --------
     >>> import numpy as np

@@ -122,6 +122,10 @@ class KernelPCA(
     feature_names_in_ : array of shape (n_features_in_,)
         The names of the features, if X had any.
 
+    See Also
+    --------
+    KernelMean : The mean that components are centred at.
+
     Examples
     --------
     >>> import numpy as np

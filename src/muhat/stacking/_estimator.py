@@ -113,6 +113,10 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
     feature_names_in_ : array of shape (n_features_in_,)
         The features' names, if X had any.
 
+    See Also
+    --------
+    KernelMean : One filter, chosen by leave-one-out.
+
     Examples
     --------
     >>> import numpy as np

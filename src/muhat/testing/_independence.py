@@ -138,6 +138,11 @@ class IndependenceTest(PermutationTest):
     n_jobs : int, default=None
         Number of cores; all if not given or −1.
 
+    See Also
+    --------
+    TwoSampleTest : Do two samples differ?
+    ConditionalMean : Predict y from x.
+
     Examples
     --------
     >>> import numpy as np

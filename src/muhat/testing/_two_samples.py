@@ -141,6 +141,12 @@ class TwoSampleTest(PermutationTest):
     n_jobs : int, default=None
         Number of cores; all if not given or −1.
 
+    See Also
+    --------
+    GroupTest : Many groups in one table.
+    DriftDetector : New batches against one reference, again and again.
+    mmd : The distance alone.
+
     Examples
     --------
     >>> import numpy as np
@@ -199,6 +205,15 @@ class TwoSampleTest(PermutationTest):
         Parameters
         ----------
         X, Y : array, data frame, Series, dask collection or batches, of shapes (n, d) and (m, d)
+<<<<<<< HEAD
+            One dimension is one column, and the name of a Series that of its sample. Data frames
+            must have the same columns; those of Y are put in the order of X. Batches are a list of
+            arrays or data frames, or what ``muhat.open_batches`` returns: of any number of rows,
+            passed over twice. Beyond 20,000 rows in both, only sums over rows are held, and 20,000
+            rows of each drawn at random, at which the witness is evaluated. For ``Precomputed(K)``
+            give row numbers of K, for ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for
+            kernel functions of objects lists of these.
+=======
             An array of one dimension is one column; the name of a Series is the name of its
             sample. Data frames must have the same columns, in any order. Batches are a list of
             arrays or data frames, or the output of ``muhat.open_batches``; they are read twice.
@@ -206,6 +221,7 @@ class TwoSampleTest(PermutationTest):
             of each sample, at which the witness is evaluated. For ``Precomputed(K)`` give row
             numbers of K, for ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel
             functions of objects lists of objects.
+>>>>>>> main
         names : two strings, default=None
             Names of the samples in the verdict; by default their file names, or X and Y.
 
