@@ -93,7 +93,10 @@ class NystromFeatures(FeatureMap):
             return False
         largest = float((self.whitening**2).sum(axis=0).max())  # 1/(the least eigenvalue kept)
         kappa2 = float(self.kernel.diagonal(self.landmarks).max())
-        return rounding(self.landmarks) * len(self.landmarks) * kappa2 * largest <= MAX_ROUNDING_UNWHITENED
+        return (
+            rounding(self.landmarks) * len(self.landmarks) * kappa2 * largest
+            <= MAX_ROUNDING_UNWHITENED
+        )
 
     def rotated(self, V: Array) -> Callable[[Array], Array]:
         """Return the map x ↦ VᵀWᵀ k(L, x) for the price of z(x)."""
