@@ -4,10 +4,10 @@ With G = (A + s)⁻¹ and s = (1 − p)λ, the leave-one-out score of F-KMSE tak
 diagonals of AG and AG². The first two are functions of A times q, which some dozen products give to
 rounding for every λ (Lanczos). The diagonals come from a factor Z Zᵀ, and for what it misses of
 each row i from one eigenvalue δ_i: what is left of A_ii, spread over the part of the row that the
-eigenvectors of Z Zᵀ do not span. What that is wrong by on average over the rows is estimated at the
-chosen λ from a few random vectors (Hutchinson's trace estimate of the difference, which is small)
-and corrected. What is left is the spread around that average: the gain is off by up to a quarter of
-its standard error, while the chosen λ loses a fiftieth of it or less (measured in docs/scale.md).
+eigenvectors of Z Zᵀ do not span. What that is wrong by is estimated at the chosen λ from a few
+random vectors z, as z_i (Gz)_i is G_ii on average: λ is chosen with its averages over groups of
+rows, and the gain of the chosen λ is corrected row by row, to second order. Its error is known from
+how the random vectors differ (docs/scale.md has what was measured).
 """
 
 from __future__ import annotations
@@ -431,23 +431,19 @@ class ScoresOnFactor(Scores):
     def refinement(self, lam: float) -> Refinement:
         """Return what the rows' own corrections add to the gain of the λ they were estimated at.
 
-        They are noisy: the second order is taken from products of two random vectors' estimates,
+        They are noisy. Their second order is taken from products of two random vectors' estimates,
         whose noise is independent.
         """
-        grid, n = np.array([lam]), self.problem.n
+        grid, spread = np.array([lam]), self.correction.spread
         a, a2 = self._diagonals(grid)
         step, terms = SMALL_STEP * (1 - a), self._terms(grid, self._factor)
         above, at, below = terms(a + step, a2), terms(a, a2), terms(a - step, a2)
         slope, curvature = (above - below) / (2 * step), (above - 2 * at + below) / step**2
-        spread = self.correction.spread
-        by_vector = slope * spread
-        k = spread.shape[1]
-        others = (spread.sum(axis=1, keepdims=True) - spread) / (k - 1)
-        by_vector += curvature / 2 * spread * others
-        unit = float(self._terms(grid, 1.0)(a, a2).std(ddof=1)) / np.sqrt(n)
-        found = by_vector.mean(axis=0)
-        error = 2 * float(found.std(ddof=1)) / np.sqrt(k)
-        return Refinement(float(found.mean()), float(quotient(np.array(error), np.array(unit))))
+        others = (spread.sum(axis=1, keepdims=True) - spread) / (N_PROBES - 1)
+        by_vector = (slope * spread + curvature / 2 * spread * others).mean(axis=0)
+        error = 2 * by_vector.std(ddof=1) / np.sqrt(N_PROBES)
+        unit = self._terms(grid, 1.0)(a, a2).std(ddof=1) / np.sqrt(self.problem.n)
+        return Refinement(float(by_vector.mean()), float(quotient(error, unit)))
 
     def strengths(self, place: int, grid: Array) -> Array:
         filter, lanczos = self.filters[place], self.problem.lanczos

@@ -390,16 +390,19 @@ class Moments:
         one_mass = problem.mass_range[0] == problem.mass_range[1]
         order = np.argsort(rows.masses, kind="stable")
         kinds, starts = np.unique(rows.masses[order], return_index=True)
+
+        def in_groups(values: Array) -> Array:
+            return np.add.reduceat(values[..., order, :], starts, axis=-2)
+
         linear, quadratic = [], []
         for terms in at_nodes(problem, rows, nodes, one_mass):
             if one_mass:
-                found = terms.sums()
+                both = terms.sums()
             else:
-                found = tuple(
-                    np.add.reduceat(each[..., order, :], starts, axis=-2) for each in terms.by_row()
-                )
-            linear.append(found[0])
-            quadratic.append(found[1])
+                by_row = terms.by_row()
+                both = in_groups(by_row[0]), in_groups(by_row[1])
+            linear.append(both[0])
+            quadratic.append(both[1])
         return cls(
             nodes.z,
             1 - kinds,
