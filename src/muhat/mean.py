@@ -214,8 +214,9 @@ def _solve_on_factor(
         return None
     reason = (
         f"{plan.reason}, and none was needed: λ is chosen on a low-rank factor of {factor.rank} "
-        f"pivots, which misses {factor.error:.1g} of the trace; gains are off by up to a quarter "
-        f"of their standard error, weights are exact, by {product_problem.lanczos.steps} products"
+        f"pivots, which misses {factor.error:.1g} of the trace; its gain is off by about "
+        f"{found.error:.1g} of the gain's standard error, weights are exact, by "
+        f"{product_problem.lanczos.steps} products"
     )
     plan = replace(plan, reason=reason)
     return Solution(kernel, plan, product_problem, found.choices, None, points, present)
