@@ -155,8 +155,8 @@ p_values = differ.p_value, depend.p_value
             "f'women and men p = {p_values[0]:.3f}; alcohol and hue p = {p_values[1]:.3f}'",
         ),
         """\
-hyppo has many more statistics, and tests of conditional independence. Its MMD does not scale columns
-and uses one bandwidth; without `auto=False` it may use a chi-squared approximation. muhat
+hyppo has many more statistics, and tests of conditional independence. Its MMD does not scale
+columns and uses one bandwidth; without `auto=False` it may use a chi-squared approximation. muhat
 standardizes columns, combines many kernels in one exact p-value, and names the columns that differ
 (`result.features`, `result.verdict()`). [Tests](tests.md)""",
     ),
