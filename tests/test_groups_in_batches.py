@@ -10,7 +10,7 @@ import pytest
 from muhat import Gaussian, KernelMeans, Nystrom, RandomFeatures, open_batches
 from muhat.errors import MuhatError
 from muhat.groups import _candidates, _moments
-from muhat.groups._candidates import Candidates, GroupVectors
+from muhat.groups._candidates import GroupCandidates, GroupVectors
 
 SAME = 1e-10
 """Sums in memory and over batches, in weights and gains."""
@@ -177,7 +177,7 @@ def test_smoothers_over_some_groups_are_those_by_the_formula(monkeypatch):
     """W_tu over the sources and the group itself, by a loop."""
     vectors = many_vectors()
     monkeypatch.setattr(_candidates, "MAX_SOURCES", 20)
-    candidates = Candidates(vectors)
+    candidates = GroupCandidates(vectors)
     sources = set(candidates.smoothers.sources.tolist())
     assert len(sources) == 20
     W = candidates.weights(np.arange(90))

@@ -23,7 +23,13 @@ from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import Decimal, Drop, Missing, Separator
 from muhat.cli._outputs import check_file, check_outputs
 from muhat.cli._progress import ProgressBatches
-from muhat.cli._reading import check_names, open_like, row_numbers, show_notes
+from muhat.cli._reading import (
+    check_names,
+    columns_named,
+    open_like,
+    row_numbers,
+    show_notes,
+)
 from muhat.conditional import (
     MAX_SHIFT_ROWS,
     ConditionalMean,
@@ -169,7 +175,7 @@ class _AppliedModel:
         """Return a file to be read with the columns of the model."""
         reading: dict[str, Any] = {"missing": missing, "separator": separator, "decimal": decimal}
         if self.columns is None:
-            batches = open_batches(file, drop or (), **reading)
+            batches = open_batches(file, columns_named(drop or (), [file], reading), **reading)
         else:
             batches = open_like(file, self.columns, reading)
             found = (*batches.columns, *batches.left_out)

@@ -46,7 +46,13 @@ from muhat.cli._outputs import (
     print_written,
 )
 from muhat.cli._progress import MAX_QUIET_ROWS, ProgressBatches, spinner
-from muhat.cli._reading import MAX_MEMORY_SHARE, check_names, names_of, show_notes
+from muhat.cli._reading import (
+    MAX_MEMORY_SHARE,
+    check_names,
+    columns_named,
+    names_of,
+    show_notes,
+)
 from muhat.comparison import Comparison, compare, fit_best, passes
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.errors import MuhatError
@@ -164,11 +170,12 @@ def compare_command(
         standardize=standardize,
         gram=_gram(gram, features),
     )
-    names = None
+    names, files = None, [each for each in [file] if each is not None]
+    text = {"separator": separator, "decimal": decimal}
     if columns is not None:
-        names = columns.split(",")
+        names = list(columns_named([columns], files, text))
     reading = _changed(
-        drop=tuple(drop or ()),
+        drop=columns_named(drop or (), files, text),
         columns=names,
         only_numeric=only_numeric,
         one_hot=one_hot,

@@ -144,7 +144,7 @@ def drift_command(
     check_outputs([*files, resume], out=out, report=report)
     # a state may be saved to the file that it was resumed from
     check_outputs(files, out=out, report=report, save=save_to)
-    reading = reading_options(drop, only_numeric, separator, missing, decimal)
+    reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     if resume is None:
         if len(files) < 2:
             needed = "a reference and at least one new file are needed"

@@ -128,7 +128,7 @@ def groups_command(
     check_figure(out)
     check_report(report)
     check_outputs(files, out=out, report=report, save=save_to)
-    reading = reading_options(drop, only_numeric, separator, missing, decimal)
+    reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     design = {"strata": strata, "clusters": clusters, "pairs": pairs}
     columns = {name: column for name, column in design.items() if column is not None}
     if by is None:

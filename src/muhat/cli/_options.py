@@ -12,7 +12,11 @@ FOUND = 3
 
 Drop = Annotated[
     list[str] | None,
-    Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable."),
+    Option(
+        metavar="A,B,...",
+        show_default=False,
+        help="Columns to leave out, separated by commas; repeatable.",
+    ),
 ]
 OnlyNumeric = Annotated[
     bool, Option("--only-numeric", help="Leave out columns that are not numbers.")
@@ -36,7 +40,11 @@ Separator = Annotated[
     ),
 ]
 Decimal = Annotated[
-    str, Option(metavar="CHARACTER", help="Decimal sign of text files: '.' or ','.")
+    str,
+    Option(
+        metavar="CHARACTER",
+        help="Decimal sign of text files: '.' or ',' (of several files, for those that have it).",
+    ),
 ]
 Standardize = Annotated[
     bool,

@@ -135,7 +135,7 @@ def pca_command(
             raise MuhatError("--scores", needed, repr(str(scores)))
         check_writable(scores)
     check_outputs([file], scores=scores, out=out, report=report, save=save_to)
-    reading = reading_options(drop, only_numeric, separator, missing, decimal)
+    reading = reading_options([file], drop, only_numeric, separator, missing, decimal)
     labels = [] if by is None else [by]
     with noted_warnings() as warned:
         sample = read_sample(file, reading, one_hot, labels)

@@ -138,11 +138,11 @@ def predict_command(
     outputs = {"out": out, "report": report, "save": save_to, "save_predictions": save_predictions}
     check_outputs([file, new], **outputs)
     model = ConditionalMean(bandwidth=_bandwidth(bandwidth), standardize=standardize)
-    reading = reading_options(drop, only_numeric, separator, missing, decimal)
-    reading["one_hot"] = one_hot
     files = [file]
     if new is not None:
         files.append(new)
+    reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
+    reading["one_hot"] = one_hot
     readings = readings_of(files, reading)
     with noted_warnings() as warned:
         samples = _read_samples(files, target, readings)

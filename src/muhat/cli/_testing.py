@@ -19,7 +19,7 @@ from typer import Argument, Exit, Option, echo
 from muhat._arrays import Array
 from muhat._python_lines import independence_lines, options_set, two_files_lines, two_groups_lines
 from muhat._text import count
-from muhat._wording import is_at_floor, listed_names, rows_text, shift_text
+from muhat._wording import is_at_floor, listed_names, rows_text
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import (
     FOUND,
@@ -52,6 +52,7 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._progress import MAX_QUIET_ROWS, ProgressBatches, spinner
 from muhat.cli._reading import (
+    columns_named,
     left_out_text,
     places_of,
     reading_options,
@@ -81,6 +82,7 @@ from muhat.testing import (
     TwoSampleTest,
 )
 from muhat.testing._tolerance import HALVES
+from muhat.testing._wording import size_text
 
 LEVEL = 0.05
 """The level of a verdict, unless ``--fail-below`` has another."""
@@ -138,7 +140,7 @@ def two_samples_command(
     check_figure(out)
     check_report(report)
     check_outputs(files, out=out, report=report)
-    reading = reading_options(drop, only_numeric, separator, missing, decimal)
+    reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     test = TwoSampleTest(
         kernel or None,
         standardize=standardize,
@@ -218,19 +220,14 @@ def independence_command(
     check_figure(out)
     check_report(report)
     check_outputs([file], out=out, report=report)
-    x_names, y_names = x.split(","), y.split(",")
+    reading = reading_options([file], None, False, separator, missing, decimal)
+    x_names = list(columns_named([x], [file], reading))
+    y_names = list(columns_named([y], [file], reading))
     both = sorted({*x_names} & {*y_names})
     if both:
         needed = "a column must be in one of them only"
         raise MuhatError("--x and --y", needed, f"{both[0]!r} in both")
-    reading = {
-        "drop": (),
-        "columns": [*x_names, *y_names],
-        "only_numeric": False,
-        "separator": separator,
-        "missing": missing,
-        "decimal": decimal,
-    }
+    reading["columns"] = [*x_names, *y_names]
     with noted_warnings() as warned:
         sample = read_sample(file, reading, one_hot)
     values = values_of([sample])
@@ -548,7 +545,10 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
         p = f"{each.p_value:.3g}"
         if is_bound:
             p = f"≤ {p}"
-        table.add_row(each.name, shift_text(each.shift), f"{100 * each.share:.2f}", p)
+        size = size_text(each)
+        if "→" in size:
+            table.caption = f"→: from {first} to {second}"
+        table.add_row(each.name, size, f"{100 * each.share:.2f}", p)
     return table
 
 

@@ -145,6 +145,8 @@ class ConditionalMean(
     0.98
     """
 
+    scaling_: Any
+    kernel_: Kernel
     bandwidths_: Array | None
     bandwidth_scores_: Array | None
     gram_: Any

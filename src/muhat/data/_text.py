@@ -34,7 +34,7 @@ from muhat.data._layout import (
     with_point,
 )
 from muhat.data._selection import ColumnSelection, divided
-from muhat.data._table import Table, TableChunk, is_missing
+from muhat.data._table import FileTable, TableChunk, is_missing
 
 __all__ = ["TextTable"]
 
@@ -55,7 +55,7 @@ BLOCK_BYTES = 2**19
 BLANKS = re.compile(r"[ \t]+")
 
 
-class TextTable(Table):
+class TextTable(FileTable):
     """A text file, plain or compressed by gzip, whose layout is found from its first lines.
 
     Chunks of it are parsed by pyarrow. A chunk that pyarrow cannot parse, or that has a missing

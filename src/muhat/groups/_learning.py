@@ -8,11 +8,12 @@ from math import floor
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, as_array
+from muhat._bases import BaseEstimator, ClassifierMixin, RegressorMixin
 from muhat._caches import UnsavedCaches
 from muhat._labels import distinct_labels
 from muhat._messages import unknown_name

@@ -179,7 +179,7 @@ class Composite(Kernel):
 
 
 @dataclass
-class Pair(Composite):
+class KernelPair(Composite):
     """Two kernels, their values combined one by one."""
 
     left: Kernel
@@ -199,7 +199,7 @@ class Pair(Composite):
 
 
 @dataclass
-class Sum(Pair):
+class Sum(KernelPair):
     """k(x, y) = left(x, y) + right(x, y)."""
 
     combine: ClassVar[np.ufunc] = np.add
@@ -214,7 +214,7 @@ class Sum(Pair):
 
 
 @dataclass
-class Product(Pair):
+class Product(KernelPair):
     """k(x, y) = left(x, y) · right(x, y)."""
 
     combine: ClassVar[np.ufunc] = np.multiply

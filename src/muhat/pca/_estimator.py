@@ -28,9 +28,9 @@ from muhat.kernels import Kernel, Precomputed
 from muhat.pca._center import Center
 from muhat.pca._choice import ComponentChoice, ComponentPath, default_grid
 from muhat.pca._decomposition import (
-    Decomposition,
     Directions,
     PointDirections,
+    PrincipalComponents,
     decompose_points,
 )
 from muhat.pca._fitting import (
@@ -519,7 +519,7 @@ class KernelPCA(
         return ComponentPath.from_rows(left_out, filter, grid)
 
     def _rows_to_leave_out(
-        self, decomposition: Decomposition, kept: KeptRows, filter: Filter
+        self, decomposition: PrincipalComponents, kept: KeptRows, filter: Filter
     ) -> LeftOutRows:
         most = LeftOutRows.most_rows(filter, MAX_ROWS_KEPT)
         return left_out_rows(decomposition, kept, most, self._center.is_estimated)
@@ -529,7 +529,7 @@ class KernelPCA(
         found, filter = fitted.decomposition, self.filter_
         count = len(found.gamma)
         shrinkage = np.ones(count)
-        self._decomposition: Decomposition | None = found
+        self._decomposition: PrincipalComponents | None = found
         if isinstance(filter, TruncatedSVD):
             count = min(count, self.parameter_)
             if fitted.all_masses is not None:  # components of all rows take much memory
@@ -556,7 +556,7 @@ class KernelPCA(
         self.missed_variance_ratio_ = missed
 
     @cached_property
-    def _all_components(self) -> Decomposition:
+    def _all_components(self) -> PrincipalComponents:
         """All components, decomposed once more where only the leading ones were kept.
 
         They are held then, for leave-one-out, the choice and denoising, but not saved.

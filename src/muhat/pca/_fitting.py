@@ -18,8 +18,8 @@ from muhat.gram._plan import Plan, plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Precomputed
 from muhat.pca._center import Center
 from muhat.pca._decomposition import (
-    Decomposition,
     FeatureDirections,
+    PrincipalComponents,
     decompose_points,
     decompose_sums,
 )
@@ -43,7 +43,7 @@ class KeptRows:
 class FittedSample:
     """The components of a sample, and what they were computed from."""
 
-    decomposition: Decomposition
+    decomposition: PrincipalComponents
     kernel: Kernel
     plan: Plan
     n: int
@@ -60,7 +60,7 @@ class FittedSample:
 
 
 def left_out_rows(
-    decomposition: Decomposition, kept: KeptRows, most: int, is_centred: bool
+    decomposition: PrincipalComponents, kept: KeptRows, most: int, is_centred: bool
 ) -> LeftOutRows:
     """Return rows to be left out, drawn from those that are kept if these are too many."""
     kept = some_of(kept, most)

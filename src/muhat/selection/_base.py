@@ -27,7 +27,7 @@ And its square, of KME's risk.
 """
 
 NEGLIGIBLE_STRENGTH = 1e-2
-"""A strength up to which next to nothing is to be gained by more iterations, which shrink less."""
+"""Shrinkage strength below which further iterations, which shrink less, are not tried."""
 
 MAX_HARMED_DIMENSION = 2
 """Dimension up to which no shrinkage beats the plain average everywhere (Stein 1956)."""

@@ -259,8 +259,7 @@ def gain_errors(
     It comes from the gain's terms at these rows, which have equal masses.
 
     The gain is the mean over i of ‖k(x_i, ·) − m_i‖² − ‖k(x_i, ·) − μ_λ^(−i)‖²; its error is the
-    spread of these differences over the root of n. What it says is how far the gain on this sample
-    may be from that.
+    spread of these differences over the root of n: an estimate of the sampling error of the gain.
     """
     terms = [_terms_of_grid(problem, rows, choice) for choice in choices]
     if len(rows.masses) < 2:

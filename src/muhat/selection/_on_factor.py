@@ -56,7 +56,7 @@ MAX_PROBE_STEPS = 40
 CONVERGED = 1e-11
 """The relative change at which the weights have converged."""
 
-NEARLY_CONVERGED = 1e-6
+CONVERGED_FOR_SCORES = 1e-6
 """The same for λ that are scored only."""
 
 MAX_STEPS = 150
@@ -500,7 +500,7 @@ def _converged_choices(
         lam: Any = choices[place].parameter
         if lam >= scores.converged_from and lanczos.converge(lam):
             return choices
-        if not lanczos.converge(lam / CONVERGED_BELOW, NEARLY_CONVERGED):
+        if not lanczos.converge(lam / CONVERGED_BELOW, CONVERGED_FOR_SCORES):
             return None
         scores.converged_from = lam / CONVERGED_BELOW
     return None

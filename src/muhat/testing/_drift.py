@@ -29,7 +29,7 @@ from muhat._summary import (
 )
 from muhat._text import agree, count, listed
 from muhat._validation import checked_sample, positive, whole_number
-from muhat._wording import p_text, rows_text, shift_text
+from muhat._wording import p_text, rows_text
 from muhat.data import DataSet, TransformedSource
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import Nystrom
@@ -46,7 +46,7 @@ from muhat.testing._samples import (
     in_column_order,
 )
 from muhat.testing._two_samples import TwoSampleTest
-from muhat.testing._wording import change_text
+from muhat.testing._wording import change_text, size_text
 
 MAX_ROWS_DENSE, N_LANDMARKS = 400, 200
 """Of the default test: rows up to which the Gram matrix is whole, landmarks beyond."""
@@ -121,6 +121,8 @@ class DriftResult(HtmlReprMixin):
         that are also in the reference.
     too_few_distinct : bool
         Whether dropping copies, as was asked for, left too few rows to compare: p_value is then 1.
+    n_dropped : int
+        Rows of the batch and of the reference that were dropped as exact copies, as was asked for.
     """
 
     number: int
@@ -143,6 +145,7 @@ class DriftResult(HtmlReprMixin):
     n_copies: int = 0
     n_shared: int = 0
     too_few_distinct: bool = False
+    n_dropped: int = 0
 
     @classmethod
     def from_test(
@@ -153,8 +156,9 @@ class DriftResult(HtmlReprMixin):
         drawn: _DrawnRows,
         level: float,
         spent: float,
+        n_reference: int,
     ) -> DriftResult:
-        """Return the result of a batch from its test against the reference."""
+        """Return the result of a batch from its test against a reference of so many rows."""
         return cls(
             number=number,
             name=name,
@@ -175,9 +179,19 @@ class DriftResult(HtmlReprMixin):
             n_copies=test.n_copies,
             n_shared=test.n_shared,
             too_few_distinct=test.too_few_distinct,
+            n_dropped=n_reference + len(drawn.rows) - test.n - test.m,
         )
 
     def verdict(self) -> str:
+        """Return whether the batch has drifted, what changed most, and what was dropped."""
+        if not self.n_dropped:
+            return self._finding()
+        dropped = f"{self.n_dropped:,} exact copies of rows were"
+        if self.n_dropped == 1:
+            dropped = "1 exact copy of a row was"
+        return f"{self._finding()} {dropped} dropped before the test."
+
+    def _finding(self) -> str:
         """Return whether the batch has drifted, and what changed most."""
         p = p_text(self.p_value, self.is_at_floor)
         if not self.is_exact:
@@ -231,7 +245,7 @@ class DriftResult(HtmlReprMixin):
     def _summary(self) -> Summary:
         rows = []
         for each in self.features:
-            rows.append((each.name, shift_text(each.shift), f"p = {each.p_value:.2g}"))
+            rows.append((each.name, size_text(each), f"p = {each.p_value:.2g}"))
         tone = NEUTRAL
         if self.is_alarm:
             tone = BAD
@@ -392,7 +406,9 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         n_permutations = ceil(PERMUTATIONS_PER_LEVEL / level) - 1
         test = self._tested(drawn.rows, number, n_permutations, name)
         spent = self.alpha * spent_share(number, self.horizon)
-        result = DriftResult.from_test(test, number, name, drawn, level, spent)
+        result = DriftResult.from_test(
+            test, number, name, drawn, level, spent, len(self.reference_)
+        )
         self._remember(result)
         return result
 
@@ -443,7 +459,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             if self._are_all_too_small:
                 return self._all_too_small_text()
             found = f"No drift detected in any of {many}."
-            return " ".join(filter(None, [found, self._closest_text(), self._too_few_text()]))
+            more = [self._closest_text(), self._too_few_text(), self._dropped_text()]
+            return " ".join(filter(None, [found, *more]))
         about = "about "
         if self.block_length in (None, 1):
             about = ""
@@ -456,7 +473,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         more = self.n_alarms_ - len(names)
         listed = ", ".join(names) + f" and {more:,} before" * (more > 0)
         found = f"Drift detected in {self.n_alarms_:,} of {many}: {listed}."
-        return " ".join(filter(None, [found, self._too_few_text(), bound]))
+        more = [self._too_few_text(), self._dropped_text(), bound]
+        return " ".join(filter(None, [found, *more]))
 
     def _summary(self) -> Summary:
         rows = []
@@ -513,6 +531,14 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         listed = ", ".join(names[-N_BATCHES_NAMED:]) + f" and {more:,} before" * (more > 0)
         has = agree(len(names), "has", "have")
         return f"{listed} {has} too few rows to raise an alarm."
+
+    def _dropped_text(self) -> str:
+        """Return how many exact copies of rows were dropped for each of the latest batches."""
+        batches = [each for each in self.history_ if each.n_dropped][-N_BATCHES_NAMED:]
+        if not batches:
+            return ""
+        parts = [f"{each.n_dropped:,} for {each.name}" for each in batches]
+        return f"Exact copies of rows were dropped before the tests: {listed(parts, len(parts))}."
 
     def _tested(
         self, batch: Array, number: int, permutations: int, name: str = "batch"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
+from muhat._arrays import BLAS_ON_ONE_THREAD, Array, quotient, share_between_cores, slices
 from muhat.data import ColumnMoments
-from muhat.testing._permutations import NullMoments, PermutationTable
+from muhat.testing._permutations import PermutationTable
 
 N_CUTS = 64
 """Quantiles of a column at which distribution functions are compared, if units are permuted."""
@@ -41,6 +41,9 @@ class FeatureDifference:
     """The standard deviations of both samples, likewise."""
     is_indicator: bool = False
     """Whether the column has the values 0 and 1 only: the means are then shares of rows."""
+    differs_in: str = "mean"
+    """What differs most: 'mean', 'share' of an indicator, 'spread', 'mean and spread', or 'shape'
+    where neither mean nor spread clearly does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,20 +90,6 @@ class ColumnDistances:
         for name, share, shift, p in zip(names, self.shares, shifts, table.corrected, strict=True):
             found.append(FeatureDifference(name, float(share), float(shift), float(p)))
         return tuple(sorted(found, key=_most_different_first))
-
-    def largest_scores(self) -> Array:
-        """Return the largest distance of each permutation, each column in its standard deviations.
-
-        These are of all permutations, which are treated alike: shape (1, B + 1). Columns that are
-        the same in all of them, as constant ones are, take no part: their score would be 0, more
-        than that of columns that differ less than they usually do.
-        """
-        varies = self.integrals.max(axis=1) > self.integrals.min(axis=1)
-        if not varies.any():
-            return np.zeros((1, self.integrals.shape[1]))
-        integrals = self.integrals[varies]
-        scores = NullMoments.from_values(integrals).scores(integrals)
-        return np.asarray(scores.max(axis=0, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,3 +227,29 @@ def distances_at_cuts(counts: Sequence[Array], rows: Array, labels: Array) -> Co
         largest[column] = widths @ (F[:, 0] * (1 - G[:, 0]) + G[:, 0] * (1 - F[:, 0]))
     shares = np.divide(integrals[:, 0], largest, out=np.zeros_like(largest), where=largest > 0)
     return ColumnDistances(integrals, shares)
+
+
+def mean_ranks_at_cuts(counts: Sequence[Array]) -> Array:
+    """Return the mean rank of every unit in every column, where rows between two cuts are ties."""
+    found = []
+    for each in counts:
+        of_cells = each.sum(axis=0)
+        ranks = np.cumsum(of_cells) - of_cells / 2
+        found.append(each @ ranks / each.sum(axis=1))
+    return np.array(found).T
+
+
+def largest_mean_difference(columns: Array, labels: Array) -> Array:
+    """Return the largest |mean of X − mean of Y| of each permutation, over the columns of units.
+
+    Each column is in its standard deviations under permutation, which are proportional to those of
+    its values: shape (1, B + 1).
+    """
+    centred = columns - columns.mean(axis=0)
+    scaled = quotient(centred, np.linalg.norm(centred, axis=0))
+    found = np.empty((1, labels.shape[1]))
+    with BLAS_ON_ONE_THREAD:
+        for some in slices(0, labels.shape[1], max(1, MAX_VALUES_HELD // len(labels))):
+            sums = scaled.T @ labels[:, some].astype(np.float64)
+            found[0, some] = np.abs(sums).max(axis=0)
+    return found

@@ -15,6 +15,7 @@ from muhat._validation import check_finite, check_semidefinite, check_values, fr
 from muhat.embedding import Element, Embedding
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Kernel
+from muhat.testing._distances import ranks_among
 from muhat.testing._gram import PooledGram, PooledMatrix, PooledSpectrum, gram_matrix
 from muhat.testing._landmarks import spectrum_on_landmarks
 from muhat.testing._marginals import (
@@ -63,6 +64,10 @@ class Pool(ABC):
     @abstractmethod
     def column_distances(self, labels: Array) -> ColumnDistances:
         """Return how far the samples are apart in every column, for every column of labels."""
+
+    @abstractmethod
+    def mean_ranks(self) -> Array:
+        """Return the mean rank of every unit's rows in every column, shape (units, d)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +159,11 @@ class MemoryPool(Pool):
             counts_between(*each, unit, len(labels)) for each in zip(self.rows.T, cuts, strict=True)
         ]
         return distances_at_cuts(counts, self.rows, labels)
+
+    def mean_ranks(self) -> Array:
+        """Return the mean rank of every unit's rows in every column."""
+        ranks = ranks_among(np.sort(self.rows, axis=0), self.rows)
+        return ranks.reshape(-1, self.units.size, ranks.shape[1]).mean(axis=1)
 
     def evaluated(self, witness: Element, x: TestSample, y: TestSample) -> tuple[Array, Array]:
         """Return the values of the witness at all rows, by a symmetric product where possible."""

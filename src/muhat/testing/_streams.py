@@ -21,6 +21,7 @@ from muhat.testing._marginals import (
     column_cuts,
     counts_between,
     distances_at_cuts,
+    mean_ranks_at_cuts,
 )
 from muhat.testing._pool import Found, MapParts, Pool, WorkOnGram
 from muhat.testing._samples import TestSample
@@ -104,10 +105,17 @@ class SourcePool(Pool):
 
     def column_distances(self, labels: Array) -> ColumnDistances:
         """Return how far the samples are apart in every column, compared at cuts."""
-        counts = [
-            np.concatenate(each) for each in zip(*(each.counts for each in self.sums), strict=True)
-        ]
-        return distances_at_cuts(counts, self.rows, labels)
+        return distances_at_cuts(self._counts, self.rows, labels)
+
+    def mean_ranks(self) -> Array:
+        """Return the mean rank of every unit's rows in every column, ranked between cuts."""
+        return mean_ranks_at_cuts(self._counts)
+
+    @property
+    def _counts(self) -> list[Array]:
+        """Of each column, how many of each unit's rows are between two cuts."""
+        of_samples = zip(*(each.counts for each in self.sums), strict=True)
+        return [np.concatenate(each) for each in of_samples]
 
 
 @dataclass(frozen=True, eq=False)

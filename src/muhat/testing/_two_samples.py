@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from muhat._arrays import BLAS_ON_ONE_THREAD, Array, limit_cores
+from muhat._arrays import Array, limit_cores
 from muhat._messages import option
 from muhat._parts import as_gram
 from muhat._validation import whole_number
@@ -26,11 +25,15 @@ from muhat.testing._base import (
     samples_of_matrix,
 )
 from muhat.testing._copies import distinct_rows
-from muhat.testing._distances import Distance, LargestColumnDistance
+from muhat.testing._distances import Distance, LargestRankDifference
 from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
 from muhat.testing._landmarks import few_kernels, few_statistics
-from muhat.testing._marginals import ColumnDistances, FeatureDifference, shifts_between
+from muhat.testing._marginals import (
+    FeatureDifference,
+    largest_mean_difference,
+    shifts_between,
+)
 from muhat.testing._permutations import Family, NullMoments, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool
 from muhat.testing._results import (
@@ -72,15 +75,12 @@ N_LANDMARKS = 300
 DEFAULT_STATISTICS = ("mmd", "spectral")
 """MMD for overall differences, truncated SVD for fine structure."""
 
-DISTANCE_WEIGHTS = (0.06, 0.06)
-"""Weights of the default's families beside that of all kernels, which has the rest.
+RANK_WEIGHTS = (0.15,)
+"""Weight of the default's family beside that of all kernels, which has the rest.
 
-These are the energy distance of ranks, and that of the column in which it is largest. docs/tests.md
-has the power by weight from which they were chosen.
+It is the difference of mean ranks in the column in which that is largest. docs/tests.md has the
+power by weight from which it was chosen.
 """
-
-GROUP_DISTANCE_WEIGHTS = (0.025, 0.025)
-"""The same for many groups: the energy distance, and that of ranks."""
 
 N_COLUMNS_FOR_PICTURES = 2
 """Columns that differ most, of which a result holds the values for pictures."""
@@ -100,7 +100,8 @@ class TwoSampleTest(PermutationTest):
         The kernels; by default Gaussian and Laplacian.
     bandwidths : int, 'median' or list of float, default=None
         The bandwidths of kernels without a given one: their number (default: 14 for the Gaussian
-        kernel, 6 for others; spread over the distances between rows), 'median', or a list.
+        kernel, 6 for others, fewer beyond 600 rows; spread over the distances between rows),
+        'median', or a list.
     statistics : str, Statistic or list of these, default=('mmd', 'spectral')
         'mmd', 'spectral', 'kernel-fisher', 'shrunk-means', or objects such as
         ``Spectral("landweber", [10, 100])``.
@@ -225,15 +226,6 @@ class TwoSampleTest(PermutationTest):
             kernels = self._kernels(samples, pool.rows, is_fast)
             permuted = self._permuted(samples, pool, kernels, statistics, rng)
             return self._result(samples, pool, permuted, sample_names)
-
-    def _blas_threads(self) -> AbstractContextManager[None]:
-        """Return the context in which BLAS has one thread if our own threads share many kernels.
-
-        Its threads go on to wait for work, on the cores that ours need.
-        """
-        if self._is_default:
-            return BLAS_ON_ONE_THREAD
-        return nullcontext()
 
     def _check(self) -> list[Statistic]:
         """Raise MuhatError for invalid parameters; return the statistics."""
@@ -413,19 +405,20 @@ class TwoSampleTest(PermutationTest):
         return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng, for_mmd, is_fast)
 
     def _kernels(self, samples: _Samples, rows: Array, is_fast: bool) -> list[Kernel]:
-        """Return the kernels at every bandwidth; by default also the distances.
-
-        Distances are left out if kernels or statistics are given, and with early stopping: the
-        ranks that combine families would change with every permutation that is drawn.
-        """
+        """Return the kernels at every bandwidth."""
         if is_fast:
-            kernels = few_kernels(rows)
-        else:
-            kernels = kernels_at_bandwidths(samples.kernels, self.bandwidths, rows)
+            return few_kernels(rows)
+        return kernels_at_bandwidths(samples.kernels, self.bandwidths, rows)
+
+    @property
+    def _compares_ranks(self) -> bool:
+        """Whether the mean ranks of columns are a family of statistics, too.
+
+        They are left out if kernels or statistics are given, and with early stopping: the p-values
+        that combine families would change with every permutation that is drawn.
+        """
         is_default = self.kernel is None and self._has_default_statistics
-        if is_default and self.early_stopping is None:
-            kernels.append(Distance(ranks=True).resolve(rows))
-        return kernels
+        return is_default and self.early_stopping is None
 
     def _permuted(
         self,
@@ -459,28 +452,24 @@ class TwoSampleTest(PermutationTest):
         labels = draw(self.n_permutations)
 
         def values_of(kernel: Kernel, gram: PooledGram) -> _KernelStatistics:
-            wanted = statistics
-            if isinstance(kernel, Distance):
-                wanted = [MMD()]
-            resolved = gram.resolve(wanted)
+            resolved = gram.resolve(statistics)
             values, scales = gram.statistics(resolved, labels)
             return _KernelStatistics(resolved, values, scales, gram.null_moments(resolved, labels))
 
         found = pool.map(values_of, kernels, self._map)
         candidates = candidates_of("TwoSampleTest", kernels, [each.statistics for each in found])
-        columns = None
-        if isinstance(kernels[-1], Distance):
-            columns = pool.column_distances(labels)
-            found.append(_KernelStatistics.from_values([MMD()], columns.largest_scores()))
-            candidates.append(((LargestColumnDistance(),), (MMD(),)))
+        if self._compares_ranks:
+            largest = largest_mean_difference(pool.mean_ranks(), labels)
+            found.append(_KernelStatistics.from_values([MMD()], largest))
+            candidates.append(((LargestRankDifference(),), (MMD(),)))
         table = PermutationTable(
             np.concatenate([each.values for each in found]),
             np.concatenate([each.scales for each in found]),
             NullMoments.concatenate([each.null_moments for each in found]),
-            families_of_kernels([kernel for (kernel,), _ in candidates], DISTANCE_WEIGHTS),
+            families_of_kernels([kernel for (kernel,), _ in candidates], RANK_WEIGHTS),
             pool.is_single,
         )
-        return _Permuted(table, labels, candidates, is_complete, columns)
+        return _Permuted(table, labels, candidates, is_complete)
 
     def _sequentially_permuted(
         self,
@@ -639,7 +628,7 @@ class _Samples:
         if x is None or y is None:
             return ()
         names = column_names(self.x, self.y)
-        columns = permuted.columns or pool.column_distances(permuted.labels)
+        columns = pool.column_distances(permuted.labels)
         return with_moments(columns.features(shifts_between(x, y), names), x, y, names)
 
     def at_rows(
@@ -680,8 +669,6 @@ class _Permuted:
     labels: Array
     candidates: Candidates
     is_complete: bool
-    columns: ColumnDistances | None = None
-    """How far the samples are apart in every column, where that is one of the statistics."""
 
 
 def _no_differences(labels: Array, kernel: Kernel, is_complete: bool) -> _Permuted:
@@ -710,7 +697,7 @@ def _drawn_in_order(sample: TestSample) -> Array:
 
 
 def families_of_kernels(
-    kernels: list[Kernel], distance_weights: Sequence[float] = GROUP_DISTANCE_WEIGHTS
+    kernels: list[Kernel], distance_weights: Sequence[float]
 ) -> tuple[Family, ...]:
     """Return one family for all kernels and one for each distance; none without distances.
 
