@@ -230,7 +230,7 @@ class ConditionalMean(
         """
         parts = checked_parts(self)
         who = "ConditionalMean.fit_batches"
-        needed = "batches must be an iterable of arrays that can be iterated anew"
+        needed = "batches must be arrays that can be iterated more than once"
         is_one = hasattr(batches, "shape") or isinstance(batches, str | PathLike)
         if is_one or isinstance(batches, Iterator) or not isinstance(batches, Iterable):
             advice = "give a list of arrays, or muhat.open_batches(path)"

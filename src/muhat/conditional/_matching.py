@@ -173,7 +173,7 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         who = "KernelMeanMatching"
         shape: tuple[int, ...] = getattr(target, "shape", ())
         if len(shape) == 2 and shape[1] != self.n_features_in_:
-            needed = f"target must have as many columns as X, {self.n_features_in_}"
+            needed = f"target must have the {self.n_features_in_} columns of X"
             raise MuhatError(who, needed, shape[1])
         mine, its = (
             list(getattr(each, name, []))
