@@ -303,7 +303,7 @@ def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -
     Stand-ins are the same everywhere (docs/selection.md):
 
     - GCV for leave-one-out that would take a refit for each of many points;
-    - k-fold for leave-one-out if there are only products with A, or rows come once;
+    - k-fold for leave-one-out if there are only products with A, or rows are read once;
     - leave-one-out for GCV of a constant filter, whose score is flat.
 
     Filters that are compared share one rule if they can. Raise MuhatError if no rule can choose.

@@ -37,7 +37,7 @@ def compare(
     ----------
     X : array or data frame of shape (n, d), also of dask, or batches of them
         The sample, of at least 2 points; one dimension is one column. Batches must be such that can
-        be iterated anew, as a list or ``muhat.open_batches("big.parquet")``: they are passed over
+        be read again, as a list or ``muhat.open_batches("big.parquet")``: they are passed over
         up to four times (to standardize, to draw landmarks and bandwidth, to sum up and to leave
         points out), and never held at once if they are many.
     kernel, selection : as in ``KernelMean``, default='gaussian' and 'loo'

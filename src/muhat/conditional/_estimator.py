@@ -219,7 +219,7 @@ class ConditionalMean(
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d + n_outputs)
-            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``.
+            What can be read again, such as a list or ``muhat.open_batches("big.parquet")``.
         target : str or int, or list of these
             The columns that are y, by name or by number; all others are x.
 

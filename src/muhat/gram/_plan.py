@@ -107,6 +107,6 @@ def plan_one_pass(gram: str | Approximation) -> Plan:
     access = access_of("nystrom", rows_again=False)
     if gram == "auto":
         return Plan(
-            Nystrom(), "rows that come once are held by 500 landmarks, whatever their error", access
+            Nystrom(), "rows that are read once use 500 landmarks, whatever their error", access
         )
     return Plan(gram, "as asked", access)
