@@ -40,8 +40,8 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     bound : float, default=10.0
         The largest weight, above 1; None sets no limit, and few rows may then get all the weight.
     gram : str, Nystrom or RandomFeatures, default='auto'
-        How the Gram matrix is stored: 'dense', 'blocks' (exact products, never stored), 'nystrom' or
-        'random-features'. 'auto' is 'dense' up to 5,000 rows, and uses 500 landmarks from source
+        How the Gram matrix is stored: 'dense', 'blocks' (exact products, never stored), 'nystrom'
+        or 'random-features'. 'auto' is 'dense' up to 5,000 rows, and uses 500 landmarks from source
         and target beyond.
     tol : float, default=1e-8
         The solver stops when the objective is proven to be within this share of ‖μ‖² of its
