@@ -238,7 +238,7 @@ def test_a_score_that_would_take_hours_is_left_out_and_said():
         (
             [np.ones((3, 2))],
             {"gram": "dense"},
-            r"compare: rows that come in batches need .*, got 'dense'",
+            r"compare: rows in batches need .*, got 'dense'",
         ),
         (
             np.ones((3, 2)),
@@ -249,7 +249,7 @@ def test_a_score_that_would_take_hours_is_left_out_and_said():
         (
             iter([np.ones((3, 2))]),
             {},
-            r"compare: batches that can be iterated anew are needed, got a list_iterator",
+            r"compare: batches that can be iterated more than once are needed, got a list_iterator",
         ),
         (Counting([]), {}, "at least one batch is needed"),
         (

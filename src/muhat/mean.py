@@ -497,7 +497,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
-            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``, is
+            What can be read again, such as a list or ``muhat.open_batches("big.parquet")``, is
             passed over three times: to draw landmarks and bandwidth from all rows, to sum up, and
             to leave rows out. An iterator is passed over once, as by ``partial_fit``, with its
             first some thousand rows together.
@@ -747,7 +747,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Stream:
-    """The state of a fit to rows that come once.
+    """The state of a fit to rows that are read once.
 
     It has the arguments, resolved at the first row, and what the rows so far sum up to.
 

@@ -118,7 +118,7 @@ class ArraySource(LocalSource):
 
 @dataclass(frozen=True)
 class StreamSource(LocalSource):
-    """Arrays, data frames or pyarrow tables, iterated anew for each pass; empty ones are skipped.
+    """Arrays, data frames or pyarrow tables, read again in each pass; empty ones are skipped.
 
     Each is checked when it arrives, and joined or cut to chunks. All must have the columns of the
     first, whose type of numbers all take.

@@ -180,7 +180,7 @@ def fit_sums(
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The state of a fit to rows that come once: sums of their features, and some of the rows."""
+    """The state of a fit to rows that are read once: sums of features, and some of the rows."""
 
     parts: Parts
     center: Center

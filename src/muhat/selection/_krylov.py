@@ -481,9 +481,7 @@ class Leading:
             if leading.pairs.gamma[0] < threshold or count == problem.n:
                 return leading
             if count >= allowed:
-                needed = (
-                    f"λ must leave no more than {allowed} components, which is what memory allows"
-                )
+                needed = f"λ must keep at most {allowed} components, as more do not fit in memory"
                 raise MuhatError("TruncatedSVD", needed, f"λ = {threshold:.3g}", "use a larger λ")
             count = min(2 * count, problem.n, max(allowed, 1))
 
