@@ -202,33 +202,23 @@ class TwoSampleTest(PermutationTest):
     def test(self, X: Any, Y: Any, *, names: Sequence[str] | None = None) -> TwoSampleResult:
         """Test whether the rows of X and of Y come from one distribution.
 
-                Parameters
-                ----------
-                X, Y : array, data frame, Series, dask collection or batches, of shapes (n, d) and (m, d)
-        <<<<<<< HEAD
-                    One dimension is one column, and the name of a Series that of its sample. Data frames
-                    must have the same columns; those of Y are put in the order of X. Batches are a list of
-                    arrays or data frames, or what ``muhat.open_batches`` returns: of any number of rows,
-                    passed over twice. Beyond 20,000 rows in both, only sums over rows are held, and 20,000
-                    rows of each drawn at random, at which the witness is evaluated. For ``Precomputed(K)``
-                    give row numbers of K, for ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for
-                    kernel functions of objects lists of these.
-        =======
-                    An array of one dimension is one column; the name of a Series is the name of its
-                    sample. Data frames must have the same columns, in any order. Batches are a list of
-                    arrays or data frames, or the output of ``muhat.open_batches``; they are read twice.
-                    Beyond 20,000 rows in both samples, only sums over rows are kept, and 20,000 random rows
-                    of each sample, at which the witness is evaluated. For ``Precomputed(K)`` give row
-                    numbers of K, for ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel
-                    functions of objects lists of objects.
-        >>>>>>> main
-                names : two strings, default=None
-                    Names of the samples in the verdict; by default their file names, or X and Y.
+        Parameters
+        ----------
+        X, Y : array, data frame, Series, dask collection or batches, of shapes (n, d) and (m, d)
+            An array of one dimension is one column; the name of a Series is the name of its
+            sample. Data frames must have the same columns, in any order. Batches are a list of
+            arrays or data frames, or the output of ``muhat.open_batches``; they are read twice.
+            Beyond 20,000 rows in both samples, only sums over rows are kept, and 20,000 random rows
+            of each sample, at which the witness is evaluated. For ``Precomputed(K)`` give row
+            numbers of K, for ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel
+            functions of objects lists of objects.
+        names : two strings, default=None
+            Names of the samples in the verdict; by default their file names, or X and Y.
 
-                Returns
-                -------
-                result : TwoSampleResult
-                    The p-value, the effect size, which columns differ and where, and ``verdict()``.
+        Returns
+        -------
+        result : TwoSampleResult
+            The p-value, the effect size, which columns differ and where, and ``verdict()``.
         """
         statistics = self._check()
         sample_names = self._sample_names(names, X, Y)
