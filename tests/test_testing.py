@@ -748,7 +748,7 @@ REFUSED = {
     "a generator": (
         (row for row in A),
         A,
-        "batches that can be iterated anew are needed, got a generator",
+        "batches that can be iterated more than once are needed, got a generator",
     ),
     "a name twice": (
         FRAME.set_axis(["a", "a"], axis=1),

@@ -224,7 +224,7 @@ class ConditionalMean(
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d + n_outputs)
-            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``.
+            What can be read again, such as a list or ``muhat.open_batches("big.parquet")``.
         target : str or int, or list of these
             The columns that are y, by name or by number; all others are x.
 
@@ -235,7 +235,7 @@ class ConditionalMean(
         """
         parts = checked_parts(self)
         who = "ConditionalMean.fit_batches"
-        needed = "batches must be an iterable of arrays that can be iterated anew"
+        needed = "batches must be arrays that can be iterated more than once"
         is_one = hasattr(batches, "shape") or isinstance(batches, str | PathLike)
         if is_one or isinstance(batches, Iterator) or not isinstance(batches, Iterable):
             advice = "give a list of arrays, or muhat.open_batches(path)"

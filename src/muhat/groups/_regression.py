@@ -105,7 +105,7 @@ class MeansRegression:
         """
         if self.model is None:
             return None
-        # its points are means in many coordinates, whose ranges say little of what is far
+        # Coordinates of means have no ranges that a new group could be said to leave.
         with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):
             found = self.model.predict_interval(self.rows(means), confidence, method)
         return self.intercept[:, None] + self.unit * found

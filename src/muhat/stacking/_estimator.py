@@ -175,7 +175,7 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         candidates = self._checked_candidates(kernel)
         self._check_parameters()
         if is_dask(X):
-            advice = "draw a sample of it, or use KernelMean"
+            advice = "draw a sample of the rows, or use KernelMean"
             raise MuhatTypeError(
                 "StackedMean", "rows in memory are needed", "one of dask's collections", advice
             )

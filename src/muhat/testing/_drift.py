@@ -400,7 +400,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         if PERMUTATIONS_PER_LEVEL / level > MAX_PERMUTATIONS:
             least = PERMUTATIONS_PER_LEVEL / MAX_PERMUTATIONS
             needed = f"a level of at least {least:g} is needed"
-            advice = f"fit it anew, with a horizon longer than {self.horizon} batches"
+            advice = f"fit a new detector with a horizon longer than {self.horizon} batches"
             raise MuhatError("DriftDetector", needed, f"{level:.2g} for batch {number}", advice)
         drawn = self._draw_rows(X)
         if name is None:
