@@ -70,6 +70,12 @@ def _preface(page: Page, found: list[tuple[Experiment, Results]]) -> str:
         f"{page.preface} Brackets are 95 % confidence intervals unless said otherwise.",
         f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core.",
     ]
+    dirty = []
+    for experiment, results in found:
+        if str(results.provenance.get("commit")).endswith("-dirty"):
+            dirty.append(experiment.name)
+    if dirty:
+        lines.append(f"Computed with changes that were not committed: {', '.join(dirty)}.")
     there = [experiment.name for experiment, _ in found]
     missing = []
     for name in page.experiments:

@@ -225,7 +225,10 @@ CODES = np.resize(np.arange(4), 60)
 FRAME = pd.DataFrame(X0, columns=["a", "b"]).assign(shop=CODES)
 BAD = {
     "an array": (lambda: KernelMeans().fit_batches(X0), "an iterable of"),
-    "an iterator": (lambda: KernelMeans().fit_batches(iter([(X0, CODES)])), "iterated anew"),
+    "an iterator": (
+        lambda: KernelMeans().fit_batches(iter([(X0, CODES)])),
+        "iterated more than once",
+    ),
     "nothing": (lambda: KernelMeans().fit_batches([]), "at least one batch"),
     "one group": (lambda: KernelMeans().fit_batches([(X0, 0 * CODES)]), "at least two groups"),
     "no labels": (lambda: KernelMeans().fit_batches([X0]), "a label for each row"),

@@ -500,6 +500,22 @@ def test_the_interval_of_the_distance_covers_it():
         assert covered / draws >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / draws)
 
 
+def test_the_interval_covers_less_often_where_few_rows_far_away_differ():
+    """What docs/tests.md says of it: 3 % of one sample is far away."""
+    kernel, n, share, draws = Gaussian(10.0), 100, 0.03, 100
+    within, across = (np.exp(-(gap**2) / 204) * (100 / 102) ** 0.5 for gap in (0.0, 50.0))
+    distance, covered = share * np.sqrt(2 * (within - across)), 0
+    for seed in range(draws):
+        random = np.random.default_rng([11, seed])
+        X, Y = random.normal(size=(2, n, 1))
+        Y[random.uniform(size=n) < share] += 50
+        Z = np.concatenate([X, Y])
+        low, high = PooledSpectrum.from_rows(kernel, Z).mmd_interval(np.arange(2 * n) < n)
+        covered += low <= distance <= high
+    error = 3 * np.sqrt(0.85 * 0.15 / draws)
+    assert 0.8 - error <= covered / draws <= 0.9 + error
+
+
 @pytest.mark.parametrize("name", ["scose", "fcose", "landweber"])
 def test_the_shrunk_cross_covariance_is_that_of_the_obvious_loop(name):
     X, Y = rng().normal(size=(9, 2)), rng().normal(size=(9, 1))
@@ -732,7 +748,7 @@ REFUSED = {
     "a generator": (
         (row for row in A),
         A,
-        "batches that can be iterated anew are needed, got a generator",
+        "batches that can be iterated more than once are needed, got a generator",
     ),
     "a name twice": (
         FRAME.set_axis(["a", "a"], axis=1),

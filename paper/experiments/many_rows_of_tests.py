@@ -37,14 +37,23 @@ STYLES = {"the default": ("#D55E00", "o"), "all kernels and λ": ("#0072B2", "x"
 
 def settings(quick: bool) -> Settings:
     """Return the differences, and the numbers of rows, repetitions and permutations."""
-    return {
+    chosen: Settings = {
         "seed": 2629,
-        "n": 310 if quick else N_ROWS,
-        "repetitions": 2 if quick else 200,
-        "n_permutations": 19 if quick else 199,
-        "block": 2 if quick else 10,
-        "cells": list(DIFFERENCES)[: 1 if quick else None],
+        "n": N_ROWS,
+        "repetitions": 200,
+        "n_permutations": 199,
+        "block": 10,
+        "cells": list(DIFFERENCES),
     }
+    if quick:
+        chosen |= {
+            "n": 310,
+            "repetitions": 2,
+            "n_permutations": 19,
+            "block": 2,
+            "cells": list(DIFFERENCES)[:1],
+        }
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:

@@ -117,7 +117,7 @@ def radius_of(
         got = "sample_weight"
         if mean.n < 2:
             got = f"{mean.n} row"
-        raise MuhatError(who, "at least 2 rows that all weigh the same are needed", got)
+        raise MuhatError(who, "at least 2 rows of equal weight are needed", got)
     if mean.gamma is not None and not isinstance(mean.element, Embedding):
         needed = "the error of features in the norm of the RKHS is needed"
         advice = "use gram='nystrom' or 'dense'"

@@ -92,7 +92,7 @@ class Solution:
 
     @property
     def features(self) -> FeatureMap | None:
-        """The features, where the Gram operator is held by these."""
+        """The feature map of an approximated Gram operator, else None."""
         if self.accumulated is None:
             return None
         return self.accumulated.features
@@ -214,8 +214,9 @@ def _solve_on_factor(
         return None
     reason = (
         f"{plan.reason}, and none was needed: λ is chosen on a low-rank factor of {factor.rank} "
-        f"pivots, which misses {factor.error:.1g} of the trace; gains are off by up to a quarter "
-        f"of their standard error, weights are exact, by {product_problem.lanczos.steps} products"
+        f"pivots, which misses {factor.error:.1g} of the trace; its gain is off by about "
+        f"{found.error:.1g} of the gain's standard error, weights are exact, by "
+        f"{product_problem.lanczos.steps} products"
     )
     plan = replace(plan, reason=reason)
     return Solution(kernel, plan, product_problem, found.choices, None, points, present)
@@ -419,6 +420,12 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     feature_names_in_ : array of shape (n_features_in_,)
         The names of the features, if X had any.
 
+    See Also
+    --------
+    StackedMean : A weighted average of many estimates.
+    KernelMeans : Means of many groups at once.
+    compare : All filters side by side.
+
     Examples
     --------
     >>> import numpy as np
@@ -490,7 +497,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
-            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``, is
+            What can be read again, such as a list or ``muhat.open_batches("big.parquet")``, is
             passed over three times: to draw landmarks and bandwidth from all rows, to sum up, and
             to leave rows out. An iterator is passed over once, as by ``partial_fit``, with its
             first some thousand rows together.
@@ -679,7 +686,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return self._continue(stream)
 
     def _learn_names(self, batches: Iterable[Any]) -> Any:
-        """Return the first batch, of which the names of the features are fitted.
+        """Return the first batch, after learning the names of the features from it.
 
         A file is not left open.
         """
@@ -740,7 +747,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Stream:
-    """The state of a fit to rows that come once.
+    """The state of a fit to rows that are read once.
 
     It has the arguments, resolved at the first row, and what the rows so far sum up to.
 

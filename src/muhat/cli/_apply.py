@@ -259,7 +259,7 @@ class _AppliedModel:
             return {"witness": model.witness(rows)}
         if isinstance(model, Element):
             return {"value": model(rows)}
-        needed = "a model that says something of new rows is needed, such as a fitted mean"
+        needed = "a model that can be applied to new rows is needed, such as a fitted mean"
         raise MuhatError(self.who, needed, f"a {type(model).__name__}")
 
     def _conditional_values(self, model: ConditionalMean, X: Any) -> dict[str, Array]:

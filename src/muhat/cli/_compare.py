@@ -247,7 +247,7 @@ def _kernel(name: str, bandwidth: str | None) -> str | Kernel:
     kernel = as_kernel(name)
     if "bandwidth" not in kernel.get_params(deep=False):
         raise MuhatError(
-            "--bandwidth", "a kernel that has one is needed", f"{name!r}", "leave it out"
+            "--bandwidth", "a kernel with a bandwidth is needed", f"{name!r}", "leave it out"
         )
     try:
         return type(kernel)(bandwidth=float(bandwidth))  # type: ignore[call-arg]

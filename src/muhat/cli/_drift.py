@@ -307,7 +307,7 @@ def _check_same_options(context: Context, detector: DriftDetector, state: Path) 
         if source is not None and source.name == "COMMANDLINE" and given != kept:
             who = f"--{option.replace('_', '-')}"
             needed = f"the {name} of {state} is needed, {kept}"
-            raise MuhatError(who, needed, given, "leave it out, or begin anew without --resume")
+            raise MuhatError(who, needed, given, "leave it out, or start again without --resume")
 
 
 def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:

@@ -162,7 +162,7 @@ class Comparison(Reportable, HtmlReprMixin):
         """
         check_is_fitted(estimator)
         if estimator.features_ is not None or estimator.gram_ == "blocks":
-            needed = "an estimator that holds its Gram matrix is needed"
+            needed = "an estimator that keeps its Gram matrix is needed"
             got = "one fitted by features"
             if estimator.features_ is None:
                 got = "one fitted by products"

@@ -131,6 +131,11 @@ class ConditionalMean(
     n_features_in_, feature_names_in_ : int and array of shape (n_features_in_,)
         The number of features, and their names if X had any.
 
+    See Also
+    --------
+    IndependenceTest : Does y depend on x at all?
+    GroupRegressor : One y for each group of rows.
+
     Examples
     --------
     >>> import numpy as np
@@ -219,7 +224,7 @@ class ConditionalMean(
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d + n_outputs)
-            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``.
+            What can be read again, such as a list or ``muhat.open_batches("big.parquet")``.
         target : str or int, or list of these
             The columns that are y, by name or by number; all others are x.
 
@@ -230,7 +235,7 @@ class ConditionalMean(
         """
         parts = checked_parts(self)
         who = "ConditionalMean.fit_batches"
-        needed = "batches must be an iterable of arrays that can be iterated anew"
+        needed = "batches must be arrays that can be iterated more than once"
         is_one = hasattr(batches, "shape") or isinstance(batches, str | PathLike)
         if is_one or isinstance(batches, Iterator) or not isinstance(batches, Iterable):
             advice = "give a list of arrays, or muhat.open_batches(path)"

@@ -348,7 +348,7 @@ class FileBatches:
         except OSError as problem:
             got = problem.strerror
             if isinstance(problem, FileNotFoundError):
-                got = "no such file any more"
+                got = "a file that no longer exists"
             raise RowsError(self._who, needed, got, advice=advice) from problem
         for file, state in states.items():
             if self._states.get(file) != state:

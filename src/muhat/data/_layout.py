@@ -90,7 +90,7 @@ class Layout:
         return len(self.titles)
 
     def warnings(self) -> Iterator[str]:
-        """Yield what a user is told about the header."""
+        """Yield the warnings about the header."""
         numbers = [field for field in self.first if to_number(field) is not None]
         if self.has_header and self.first[0] and numbers:
             named = f"the first line is read as names, though {numbers[0]!r} is a number"

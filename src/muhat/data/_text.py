@@ -242,7 +242,7 @@ class TextTable(FileTable):
         """Return the numbers in a row, NaN for a missing one."""
         place = f"line {number}"
         if len(fields) != self.width:
-            needed = f"every line must have as many fields as the first, {self.width}"
+            needed = f"every line must have {self.width} fields, as the first"
             raise RowsError(self.who, needed, len(fields), place=place, at_row=True)
         numbers = []
         for name, column in zip(self.columns, self.kept, strict=True):

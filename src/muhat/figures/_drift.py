@@ -132,8 +132,8 @@ def changes_bars(batch: DriftResult, which: str) -> Bars:
     name = shortened(batch.name, 60)
     return Bars(
         "The most changed columns",
-        f"In {name}, {which}. Bars: the energy distance of each column from the reference, which "
-        "also sees changes other than of the mean.",
+        f"In {name}, {which}. Bars: the energy distance of each column from the reference. It also "
+        "measures changes other than the mean.",
         ("column", shift_title("the reference", name)),
         bars,
         axis="energy distance, as a share of its maximum",

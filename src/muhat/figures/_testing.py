@@ -113,8 +113,8 @@ def differences_bars(
         bars.append(Bar(each.name, 100 * each.share, text, each.p_value <= level))
     return Bars(
         "Columns that differ most",
-        "Bars: the energy distance between the two distributions of each column, which also sees "
-        f"differences other than of the mean. Grey: the corrected p-value is above "
+        "Bars: the energy distance between the samples in each column. It also measures "
+        f"differences other than the mean. Grey: the corrected p-value is above "
         f"{number(level)}.{more}",
         ("column", shift_title(*names)),
         bars,

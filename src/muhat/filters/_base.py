@@ -77,7 +77,10 @@ class Shrinker(BaseEstimator, ABC):
 
     @abstractmethod
     def on(self, components: Components, grid: Array) -> Array:
-        """Return s of every component for every parameter: shape (parameters, ..., components)."""
+        """Return s of every component for every parameter: shape (parameters, ..., components).
+
+        Components are in ascending order of γ. Where γ is zero, s is that of ``at_zero``.
+        """
 
     @abstractmethod
     def at_zero(self, grid: Array) -> Array:

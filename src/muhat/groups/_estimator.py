@@ -121,6 +121,11 @@ default='auto'
     n_features_in_ : int
         The number of columns.
 
+    See Also
+    --------
+    KernelMean : The mean of one sample.
+    GroupTest : Do the groups differ?
+
     Examples
     --------
     >>> import numpy as np
@@ -208,7 +213,7 @@ default='auto'
         Parameters
         ----------
         batches : iterable of pairs (rows, labels), of triples (rows, labels, weights), or of tables
-            What can be iterated anew, such as a list or ``muhat.open_batches("sales.parquet",
+            What can be read again, such as a list or ``muhat.open_batches("sales.parquet",
             drop=["shop"])``. The batches of a group need not be next to one another.
         groups : str, default=None
             The column of the tables, or of the file, that has the labels; those of a file are text.

@@ -122,6 +122,10 @@ class KernelPCA(
     feature_names_in_ : array of shape (n_features_in_,)
         The names of the features, if X had any.
 
+    See Also
+    --------
+    KernelMean : The mean that components are centred at.
+
     Examples
     --------
     >>> import numpy as np
@@ -213,7 +217,7 @@ class KernelPCA(
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
-            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``, is
+            What can be read again, such as a list or ``muhat.open_batches("big.parquet")``, is
             passed over twice: to draw landmarks and bandwidth from all rows, and to sum up. An
             iterator is passed over once, as by ``partial_fit``.
 

@@ -158,7 +158,7 @@ def fit_source(
 def fit_sums(
     plan: Plan, center: Center, accumulated: Accumulation, rows: Array, weights: Array
 ) -> FittedSample:
-    """Return the components of rows that were summed up, of which some are at hand."""
+    """Return the components from sums over all rows and a sample of them."""
     features, sums = accumulated.features, accumulated.sums
     assert sums is not None
     center.check(features.kernel, features.dimension)
@@ -180,7 +180,7 @@ def fit_sums(
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The state of a fit to rows that come once: sums of their features, and some of the rows."""
+    """The state of a fit to rows that are read once: sums of features, and some of the rows."""
 
     parts: Parts
     center: Center
@@ -219,7 +219,7 @@ class Stream:
 
 
 def check_gram(gram: Any) -> None:
-    """Raise MuhatError for a Gram operator that is held by products alone."""
+    """Raise MuhatError for a matrix-free Gram operator."""
     if gram == "blocks":
         needed = "eigenpairs are needed: gram must be 'auto', 'dense', 'nystrom' or features"
         raise MuhatError("KernelPCA", needed, repr(gram), "use gram=Nystrom(1000) for many rows")

@@ -328,7 +328,7 @@ class Scored(Rule):
     def _choice(
         self, scores: Scores, place: int, grid: Array, known: Choice | None = None
     ) -> Choice:
-        """Return the choice from a grid, and from one whose gains are known."""
+        """Return the choice from a grid, and from another grid with known gains."""
         strengths = scores.strengths(place, grid)  # first, as this validates the filter
         gains = scores.gains(place, grid)
         gains = np.where(
@@ -357,7 +357,7 @@ class Scored(Rule):
 
 
 def _tied_from(problem: Problem, gains: Array) -> Array:
-    """Return the gain from which on gains are as large as the largest, but for rounding."""
+    """Return the least gain that equals the largest up to rounding."""
     largest = gains.max(axis=-1)
     return largest - np.maximum(
         GAIN_TOLERANCE * np.abs(largest),

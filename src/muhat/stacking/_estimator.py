@@ -113,6 +113,10 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
     feature_names_in_ : array of shape (n_features_in_,)
         The features' names, if X had any.
 
+    See Also
+    --------
+    KernelMean : One filter, chosen by leave-one-out.
+
     Examples
     --------
     >>> import numpy as np
@@ -171,7 +175,7 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         candidates = self._checked_candidates(kernel)
         self._check_parameters()
         if is_dask(X):
-            advice = "draw a sample of it, or use KernelMean"
+            advice = "draw a sample of the rows, or use KernelMean"
             raise MuhatTypeError(
                 "StackedMean", "rows in memory are needed", "one of dask's collections", advice
             )

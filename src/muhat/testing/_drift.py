@@ -306,6 +306,10 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
+    See Also
+    --------
+    TwoSampleTest : One comparison of two samples.
+
     Examples
     --------
     >>> import numpy as np
@@ -396,7 +400,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         if PERMUTATIONS_PER_LEVEL / level > MAX_PERMUTATIONS:
             least = PERMUTATIONS_PER_LEVEL / MAX_PERMUTATIONS
             needed = f"a level of at least {least:g} is needed"
-            advice = f"fit it anew, with a horizon longer than {self.horizon} batches"
+            advice = f"fit a new detector with a horizon longer than {self.horizon} batches"
             raise MuhatError("DriftDetector", needed, f"{level:.2g} for batch {number}", advice)
         drawn = self._draw_rows(X)
         if name is None:
@@ -459,8 +463,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             if self._are_all_too_small:
                 return self._all_too_small_text()
             found = f"No drift detected in any of {many}."
-            more = [self._closest_text(), self._too_few_text(), self._dropped_text()]
-            return " ".join(filter(None, [found, *more]))
+            parts = [found, self._closest_text(), self._too_few_text(), self._dropped_text()]
+            return " ".join(filter(None, parts))
         about = "about "
         if self.block_length in (None, 1):
             about = ""
@@ -473,8 +477,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         more = self.n_alarms_ - len(names)
         listed = ", ".join(names) + f" and {more:,} before" * (more > 0)
         found = f"Drift detected in {self.n_alarms_:,} of {many}: {listed}."
-        more = [self._too_few_text(), self._dropped_text(), bound]
-        return " ".join(filter(None, [found, *more]))
+        parts = [found, self._too_few_text(), self._dropped_text(), bound]
+        return " ".join(filter(None, parts))
 
     def _summary(self) -> Summary:
         rows = []

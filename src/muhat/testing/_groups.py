@@ -103,6 +103,11 @@ class GroupTest(PermutationTest):
     n_jobs : int, default=None
         Number of cores; all if not given or −1.
 
+    See Also
+    --------
+    TwoSampleTest : Two samples.
+    KernelMeans : What each group looks like.
+
     Examples
     --------
     >>> import numpy as np

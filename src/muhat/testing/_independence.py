@@ -138,6 +138,11 @@ class IndependenceTest(PermutationTest):
     n_jobs : int, default=None
         Number of cores; all if not given or −1.
 
+    See Also
+    --------
+    TwoSampleTest : Do two samples differ?
+    ConditionalMean : Predict y from x.
+
     Examples
     --------
     >>> import numpy as np
@@ -263,7 +268,7 @@ class IndependenceTest(PermutationTest):
         x, y = self._side("X", X, kernels_x), self._side("Y", Y, kernels_y)
         if len(x.rows) != len(y.rows):
             got = f"{len(x.rows)} and {len(y.rows)}"
-            raise MuhatError("IndependenceTest", "X and Y must have as many rows", got)
+            raise MuhatError("IndependenceTest", "X and Y must have the same number of rows", got)
         form = _gram_form(gram, x, y, self.max_rows_dense)
         pairs = Pairs.count_copies(x, y, distinct=bool(self.distinct))
         for statistic in statistics:

@@ -305,6 +305,8 @@ class TwoSampleResult(Result):
         An approximate 95 % confidence interval of that distance between the distributions the
         samples come from. The distance of the samples is larger by its noise, and may lie above the
         interval where there is no difference.
+        It covers in 80 to 90 % of cases only where the distributions differ by a few rows far away
+        from all others, of which a sample may have none.
     witness : Witness
         The function whose mean over X less that over Y is the largest statistic: the larger, the
         more of the first sample is there. It is known up to a constant, and takes rows in the units

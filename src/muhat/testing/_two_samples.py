@@ -141,6 +141,12 @@ class TwoSampleTest(PermutationTest):
     n_jobs : int, default=None
         Number of cores; all if not given or −1.
 
+    See Also
+    --------
+    GroupTest : Many groups in one table.
+    DriftDetector : New batches against one reference, again and again.
+    mmd : The distance alone.
+
     Examples
     --------
     >>> import numpy as np

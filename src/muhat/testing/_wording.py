@@ -50,7 +50,8 @@ def with_moments(
             spreads=(float(spreads[0][place]), float(spreads[1][place])),
             is_indicator=bool(is_indicator[place]),
         )
-        found.append(replace(feature, differs_in=what_differs(feature, (x.count, y.count))))
+        sizes = int(x.count), int(y.count)
+        found.append(replace(feature, differs_in=what_differs(feature, sizes)))
     return tuple(found)
 
 
