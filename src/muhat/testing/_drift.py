@@ -158,7 +158,7 @@ class DriftResult(HtmlReprMixin):
         spent: float,
         n_reference: int,
     ) -> DriftResult:
-        """Return the result of a batch from its test against the reference."""
+        """Return the result of a batch from its test, with the size of the reference."""
         return cls(
             number=number,
             name=name,
