@@ -43,7 +43,7 @@ MAX_SCORE_ERROR = 0.1
 N_GROUPS = 4
 """Groups of rows, beside the pivots, that the factor describes about equally well."""
 
-N_PROBES = 16
+N_PROBES = 24
 """Random vectors from which the error of the factor's diagonals is estimated."""
 
 PROBE_TOL = 1e-6
