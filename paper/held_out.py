@@ -172,7 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for kernel in KERNELS.values():
             each.append(gains(rows, kernel, asked.n, asked.samples, asked.seed))
         distinct = len(np.unique(rows, axis=0)) / len(rows)
-        found.append(SetGains(path.stem, *rows.shape, distinct >= DISTINCT, each))
+        n_rows, n_columns = rows.shape
+        found.append(SetGains(path.stem, n_rows, n_columns, distinct >= DISTINCT, each))
     _print_gains(found)
 
 
