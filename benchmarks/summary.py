@@ -61,18 +61,25 @@ TASKS = (
 """A part of the task's title, and the first two cells of the README's row."""
 
 
+def _git(*arguments: str) -> str:
+    """Return the output of a git command."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
 def save(group: str, ratios: Sequence[Ratio]) -> None:
     """Add the ratios of a group to the results, with the commit that they are of."""
     results: dict[str, Any] = {}
     if RESULTS.exists():
         results = json.loads(RESULTS.read_text(encoding="utf-8"))
-    command = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    commit = _git("rev-parse", "--short", "HEAD")
+    if _git("status", "--porcelain", "--", "src", "benchmarks"):
+        commit += "-dirty"
     lines = []
     for ratio in ratios:
         line = {"what": ratio.what, "ours": ratio.ours, "peer": ratio.peer, "unit": ratio.unit}
         lines.append(line)
-    results[group] = {"commit": commit.strip(), "ratios": lines}
+    results[group] = {"commit": commit, "ratios": lines}
     RESULTS.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -225,7 +225,10 @@ def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
     if "table-2" in names:
         for name in at_hand():
             load_dataset(name)
-        missing = [name for name in NAMES if name not in at_hand()]
+        missing = []
+        for name in NAMES:
+            if name not in at_hand():
+                missing.append(name)
         if missing:
             say(f"table-2 is without {', '.join(missing)}; --data names the folder that has them.")
 

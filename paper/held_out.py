@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,36 @@ FREQUENCIES = 512
 
 NOISE = 1e-9
 
+N_RESAMPLES = 10
+"""Bootstrap samples of each sample."""
+
+
+DISTINCT = 0.98
+"""Share of distinct rows from which on the rows of a set are called distinct."""
+
+
+@dataclass(frozen=True)
+class SetGains:
+    """The gains on one data set, by kernel and estimator."""
+
+    name: str
+    n_rows: int
+    n_columns: int
+    is_distinct: bool
+    gains: list[list[Interval]]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A ratio of standard errors, and its own standard error."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        """Return both with two decimals."""
+        return f"{decimal(self.value, 2)} ± {decimal(self.error, 2)}"
+
 
 def rows_of_file(path: Path) -> Array:
     """Return the standardized rows of a file."""
@@ -72,26 +103,42 @@ def gains(
     return [improvement(stacked_losses, plain), improvement(default, plain)]
 
 
-def bootstrap_ratio(rows: Array, n: int, samples: int, seed: int) -> float:
-    """Return the bootstrap standard error of ‖μ‖ over its standard deviation over new samples.
+def bootstrap_ratios(rows: Array, n: int, samples: int, seed: int) -> list[Ratio]:
+    """Return bootstrap / true standard error of ‖μ‖ for the stacked mean and the plain average.
 
-    Under the Gaussian kernel. m samples are resampled m times each, and m² new samples are drawn.
-    Rows are drawn without replacement, which makes the standard deviation too small by a share of
-    n/2N if there are N: take files of many more rows than n.
+    Under the Gaussian kernel. Each sample is resampled ten times, and ten times as many new samples
+    are drawn. Rows are drawn without replacement, which lowers the variance over new samples to
+    (N − n)/(N − 1) of that of independent rows if there are N, so it is divided by that.
     """
     population = Population(kernel_for(rows, "gaussian", 1.0), rows)
 
-    def norm(X: Array) -> float:
-        return StackedMean(kernel=population.kernel).fit(X).embedding_.norm()
+    def norms(X: Array) -> tuple[float, float]:
+        mean = StackedMean(kernel=population.kernel).fit(X).embedding_
+        return mean.norm(), float(np.sqrt(population.kernel(X).mean()))
 
-    variances = []
+    resampled = np.empty((samples, N_RESAMPLES, 2))
     for sample in range(samples):
         X = rows[population.draw(n, [seed, sample])]
         rng = np.random.default_rng([seed, sample, 2])
-        again = [norm(X[rng.integers(n, size=n)]) for _ in range(samples)]
-        variances.append(np.var(again, ddof=1))
-    norms = [norm(rows[population.draw(n, [seed, sample])]) for sample in range(samples**2)]
-    return float(np.sqrt(np.mean(variances) / np.var(norms, ddof=1)))
+        for again in range(N_RESAMPLES):
+            resampled[sample, again] = norms(X[rng.integers(n, size=n)])
+    new = np.empty((samples * N_RESAMPLES, 2))
+    for sample in range(len(new)):
+        new[sample] = norms(rows[population.draw(n, [seed, sample, 4])])
+    share = (len(rows) - n) / (len(rows) - 1)
+    return [_ratio(resampled[..., each], new[:, each], share) for each in (0, 1)]
+
+
+def _ratio(resampled: Array, new: Array, share: float) -> Ratio:
+    """Return the root of mean bootstrap variance over variance, which is a share of the true one.
+
+    ``resampled`` has a row for each sample. The error is by the delta method.
+    """
+    variances = resampled.var(axis=1, ddof=1)
+    squares = (new - new.mean()) ** 2 * len(new) / (len(new) - 1) / share
+    parts = [each.std(ddof=1) / len(each) ** 0.5 / each.mean() for each in (variances, squares)]
+    ratio = float(np.sqrt(variances.mean() / squares.mean()))
+    return Ratio(ratio, ratio * float(np.hypot(*parts)) / 2)
 
 
 def moved_by_noise(rows: Array, n: int, seed: int) -> float:
@@ -116,33 +163,64 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     files = sorted(asked.folder.glob("*.csv"))
     if asked.bootstrap:
-        lines, ratios = [], []
-        for path in files:
-            rows = rows_of_file(path)
-            ratio = bootstrap_ratio(rows, asked.n, asked.samples, asked.seed)
-            moved = moved_by_noise(rows, asked.n, asked.seed)
-            ratios.append(ratio)
-            lines.append([path.stem, decimal(ratio, 2), f"{moved:.1e}"])
-        lines.append([f"mean of {len(files)}", decimal(float(np.mean(ratios)), 2), ""])
-        titles = ["data set", "bootstrap / true standard error", "moved by noise of 1e-9"]
-        print("\n".join(markdown(titles, lines)))
+        _print_bootstrap(files, asked.n, asked.samples, asked.seed)
         return
-    table = [["data set", "rows × columns", *KERNELS]]
-    found: list[list[list[Interval]]] = []
+    found = []
     for path in files:
         rows = rows_of_file(path)
-        each = [
-            gains(rows, kernel, asked.n, asked.samples, asked.seed) for kernel in KERNELS.values()
-        ]
-        found.append(each)
-        size = f"{rows.shape[0]} × {rows.shape[1]}"
-        table.append([path.stem, size, *map(_pair, each)])
-    means = []
-    for of_kernel in zip(*found, strict=True):
-        means.append(_pair([_mean(each) for each in zip(*of_kernel, strict=True)]))
-    table.append([f"mean of {len(files)}", "", *means])
+        each = []
+        for kernel in KERNELS.values():
+            each.append(gains(rows, kernel, asked.n, asked.samples, asked.seed))
+        distinct = len(np.unique(rows, axis=0)) / len(rows)
+        found.append(SetGains(path.stem, *rows.shape, distinct >= DISTINCT, each))
+    _print_gains(found)
+
+
+def _print_gains(found: Sequence[SetGains]) -> None:
+    """Print the gains on each set, then means and spreads over sets."""
+    lines = []
+    for each in found:
+        lines.append([each.name, f"{each.n_rows} × {each.n_columns}", *map(_pair, each.gains)])
+    repeating = []
+    for each in found:
+        if not each.is_distinct:
+            repeating.append(each)
+    lines += _summary("all sets", found)
+    if repeating and len(repeating) < len(found):
+        lines += _summary("sets of distinct rows", [each for each in found if each.is_distinct])
+        lines += _summary("sets with repeated rows", repeating)
     print("Gain over the plain average in % of its risk: stacked mean / `KernelMean()`.\n")
-    print("\n".join(markdown(table[0], table[1:])))
+    print("\n".join(markdown(["data set", "rows × columns", *KERNELS], lines)))
+
+
+def _summary(title: str, some: Sequence[SetGains]) -> list[list[str]]:
+    """Return two lines of the table: the mean over sets, and how much sets differ."""
+    means, spreads = [], []
+    for of_kernel in zip(*(each.gains for each in some), strict=True):
+        by_estimator = list(zip(*of_kernel, strict=True))
+        means.append(_pair([_mean(each) for each in by_estimator]))
+        deviations = [np.std([gain.value for gain in each]) for each in by_estimator]
+        spreads.append(" / ".join(decimal(float(each), 1) for each in deviations))
+    return [
+        [f"mean of {len(some)}: {title}", "", *means],
+        ["standard deviation over these sets", "", *spreads],
+    ]
+
+
+def _print_bootstrap(files: Sequence[Path], n: int, samples: int, seed: int) -> None:
+    """Print bootstrap over true standard error, and what noise does, for each file."""
+    lines, found = [], []
+    for path in files:
+        rows = rows_of_file(path)
+        ratios = bootstrap_ratios(rows, n, samples, seed)
+        found.append([each.value for each in ratios])
+        moved = moved_by_noise(rows, n, seed)
+        lines.append([path.stem, str(len(rows)), *map(str, ratios), f"{moved:.1e}"])
+    means = [decimal(mean, 2) for mean in np.mean(found, axis=0).tolist()]
+    lines.append([f"mean of {len(files)}", "", *means, ""])
+    titles = ["data set", "rows", "stacked mean", "plain average", "moved by noise of 1e-9"]
+    print("Bootstrap over true standard error of ‖μ‖.\n")
+    print("\n".join(markdown(titles, lines)))
 
 
 def _mean(values: Sequence[Interval]) -> Interval:

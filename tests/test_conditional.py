@@ -786,8 +786,8 @@ REFUSED = {
     r"y must be finite, got Input y contains NaN in 1 row \(first: y\[3\]\)": lambda: (
         ConditionalMean().fit(X, np.where(np.arange(20) == 3, np.nan, Y))
     ),
-    "X and y must have as many rows, got 20 rows of X and 19 of y": lambda: ConditionalMean().fit(
-        X, Y[:-1]
+    "X and y must have the same number of rows, got 20 rows of X and 19 of y": lambda: (
+        ConditionalMean().fit(X, Y[:-1])
     ),
     "y must be real numbers, got text": lambda: ConditionalMean().fit(X, np.repeat("a", 20)),
     "y must be real numbers, got complex ones": lambda: ConditionalMean().fit(X, Y + 1j),

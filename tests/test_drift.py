@@ -255,6 +255,17 @@ def test_columns_of_a_batch_are_found_by_name_in_any_order(kind):
         one.score(make[kind](batch[["b", "a"]]))  # as scikit-learn's own methods do
 
 
+def test_verdicts_say_how_many_copies_were_dropped():
+    detector = DriftDetector(QUICK, distinct=True, random_state=0).fit(made(50))
+    batch = made(20)
+    detector.update(made(20), "plain")
+    assert "copies" not in detector.verdict()
+    result = detector.update(pd.concat([batch, batch[:7]]), "again")
+    assert (result.n_dropped, result.to_dict()["n_dropped"]) == (7, 7)
+    assert result.verdict().endswith(" 7 exact copies of rows were dropped before the test.")
+    assert "dropped before the tests: 7 for again." in detector.verdict()
+
+
 def test_a_level_that_no_number_of_permutations_reaches_is_refused(monkeypatch):
     monkeypatch.setattr(_drift, "MAX_PERMUTATIONS", 100)
     detector = DriftDetector(QUICK, alpha=0.5, horizon=10, random_state=0).fit(made(50))

@@ -284,11 +284,12 @@ def test_copies_are_counted_said_and_dropped():
     X, Y = (np.concatenate([each, each[:10]]) for each in (x, y))
     result = IndependenceTest(n_permutations=19).test(X, Y)
     assert result.n_copies == 10
+    dropped = IndependenceTest(n_permutations=19, distinct=True).test(X, Y)
+    assert result.p_value_distinct == dropped.p_value > result.p_value
     assert result.verdict().endswith(
         " 10 of 50 rows are exact copies of others; p assumes independent rows "
-        "(distinct=True drops copies)."
+        f"(without copies p = {dropped.p_value:.2g}; distinct=True drops them)."
     )
-    dropped = IndependenceTest(n_permutations=19, distinct=True).test(X, Y)
     assert (dropped.n, dropped.n_copies) == (40, 10)
     assert dropped.p_value == IndependenceTest(n_permutations=19).test(x, y).p_value
     assert dropped.verdict().endswith(" 10 exact copies of rows were dropped before the test.")

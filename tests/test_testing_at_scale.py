@@ -373,7 +373,8 @@ def test_batches_are_refused_where_they_cannot_be_tested(small):
     ):
         TwoSampleTest(gram="dense").test([X], X)
     with pytest.raises(
-        ValueError, match="Y: batches that can be iterated anew are needed, got a list_iterator"
+        ValueError,
+        match="Y: batches that can be iterated more than once are needed, got a list_iterator",
     ):
         TwoSampleTest().test(X, iter([X]))
     with pytest.raises(ValueError, match=r"batch 1: .*got NaN in its row 0"):

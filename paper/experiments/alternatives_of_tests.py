@@ -64,24 +64,42 @@ CASE_COLUMNS = ("problem", "alternative", "n", "smooth", "test")
 
 def settings(quick: bool) -> Settings:
     """Return the alternatives and the numbers of repetitions and permutations."""
-    cells = [[problem, name] for problem, some in PROBLEMS.items() for name in some]
-    return {
+    cells = []
+    for problem, some in PROBLEMS.items():
+        for name in some:
+            cells.append([problem, name])
+    chosen: Settings = {
         "seed": SEED,
-        "repetitions": 2 if quick else 200,
-        "n_permutations": 19 if quick else 999,
-        "block": 2 if quick else 20,
-        "cells": [cells[0], cells[-1]] if quick else cells,
+        "repetitions": 200,
+        "n_permutations": 999,
+        "block": 20,
+        "cells": cells,
     }
+    if quick:
+        chosen |= {
+            "repetitions": 2,
+            "n_permutations": 19,
+            "block": 2,
+            "cells": [cells[0], cells[-1]],
+        }
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each block of repetitions of each alternative."""
     count, block = settings["repetitions"], settings["block"]
-    return [
-        {"problem": problem, "alternative": name, "first": first, "last": min(first + block, count)}
-        for first in range(0, count, block)
-        for problem, name in settings["cells"]
-    ]
+    found = []
+    for first in range(0, count, block):
+        for problem, name in settings["cells"]:
+            found.append(
+                {
+                    "problem": problem,
+                    "alternative": name,
+                    "first": first,
+                    "last": min(first + block, count),
+                }
+            )
+    return found
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -105,7 +123,9 @@ def run(settings: Settings, task: Task) -> list[Row]:
             "default": float(ours(**options).test(X, Y).p_value),
             "former": float(former.test(X, Y).p_value),
         }
-        plain = plain_dependence if task["problem"] == "independence" else plain_difference
+        plain = plain_difference
+        if task["problem"] == "independence":
+            plain = plain_dependence
         found |= plain(X, Y, settings["n_permutations"], rng)
         for name, p in found.items():
             p_values.setdefault(name, []).append(p)
@@ -300,7 +320,9 @@ def figure(results: Results) -> Any:
     for place, (_, _, rows) in enumerate(cells):
         for row in rows:
             colour, marker = STYLES[row["test"]]
-            size = 10 if marker == "|" else 5
+            size = 5
+            if marker == "|":
+                size = 10
             ax.plot(
                 row["power"], place, marker=marker, color=colour, markersize=size, linestyle="none"
             )

@@ -68,7 +68,12 @@ def settings(quick: bool) -> Settings:
     for problem, some in (("uniform", uniform), ("mixture", mixture), ("independence", paired)):
         for cell in some:
             cells.append({"problem": problem, **dict(zip(names, cell, strict=True))})
-    return {"seed": 12, "block": 20, "n_permutations": 19 if quick else 999, "cells": cells}
+    chosen: Settings = {"seed": 12, "block": 20, "n_permutations": 999, "cells": cells}
+    if quick:
+        chosen |= {
+            "n_permutations": 19,
+        }
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -166,7 +171,9 @@ def findings(results: Results) -> list[Finding]:
     for cell, rows in _cells(results):
         numbers = []
         for row in sorted(rows, key=_is_peer):
-            name = f"{row['test']} " if _is_peer(row) else ""
+            name = ""
+            if _is_peer(row):
+                name = f"{row['test']} "
             numbers.append(f"{name}{_with_error(row)}")
         found.append(Finding(f"{cell}: power at level {LEVEL:g}.", "; ".join(numbers)))
     return found
@@ -205,7 +212,9 @@ def details(results: Results) -> str:
 
 
 def _title(test: str) -> str:
-    return "the default" if test == DEFAULT else f"{test}, published"
+    if test == DEFAULT:
+        return "the default"
+    return f"{test}, published"
 
 
 def figure(results: Results) -> Any:
@@ -216,7 +225,9 @@ def figure(results: Results) -> Any:
     for place, (_, rows) in enumerate(cells):
         for row in rows:
             colour, marker = STYLES[row["test"]]
-            look = {"markersize": 12, "zorder": 3} if _is_peer(row) else OUR_MARKER
+            look = OUR_MARKER
+            if _is_peer(row):
+                look = {"markersize": 12, "zorder": 3}
             ax.plot(row["power"], place, marker=marker, color=colour, linestyle="none", **look)
     name_rows(ax, [name for name, _ in cells])
     ax.set(xlim=(-0.02, 1.02), xlabel="power at level 0.05")

@@ -23,7 +23,13 @@ from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import Decimal, Drop, Missing, Separator
 from muhat.cli._outputs import check_file, check_outputs
 from muhat.cli._progress import ProgressBatches
-from muhat.cli._reading import check_names, open_like, row_numbers, show_notes
+from muhat.cli._reading import (
+    check_names,
+    columns_named,
+    open_like,
+    row_numbers,
+    show_notes,
+)
 from muhat.conditional import (
     MAX_SHIFT_ROWS,
     ConditionalMean,
@@ -74,7 +80,8 @@ def apply_command(
             "--interval",
             metavar="LEVEL",
             show_default=False,
-            help="Share of y that intervals should hold, 0 for none; 0.9 without --quantiles.",
+            help="Share of y that intervals should contain; 0 for no intervals. Default: 0.9, or "
+            "none with --quantiles.",
         ),
     ] = None,
     quantiles: Annotated[
@@ -82,7 +89,7 @@ def apply_command(
         Option(
             metavar="Q,Q,...",
             show_default=False,
-            help="Also quantiles of y, such as 0.05,0.5,0.95.",
+            help="Also write quantiles of y, such as 0.05,0.5,0.95.",
         ),
     ] = None,
     drop: Drop = None,
@@ -90,7 +97,7 @@ def apply_command(
     separator: Separator = None,
     decimal: Decimal = ".",
 ) -> None:
-    """Apply a saved model to new rows: its prediction or score of each."""
+    """Apply a saved model to new rows: a prediction or score for each row."""
     check_file("--out", out, ENDINGS)
     check_outputs([model, file], out=out)
     if confidence:
@@ -168,7 +175,7 @@ class _AppliedModel:
         """Return a file to be read with the columns of the model."""
         reading: dict[str, Any] = {"missing": missing, "separator": separator, "decimal": decimal}
         if self.columns is None:
-            batches = open_batches(file, drop or (), **reading)
+            batches = open_batches(file, columns_named(drop or (), [file], reading), **reading)
         else:
             batches = open_like(file, self.columns, reading)
             found = (*batches.columns, *batches.left_out)
@@ -252,7 +259,7 @@ class _AppliedModel:
             return {"witness": model.witness(rows)}
         if isinstance(model, Element):
             return {"value": model(rows)}
-        needed = "a model that says something of new rows is needed, such as a fitted mean"
+        needed = "a model that can be applied to new rows is needed, such as a fitted mean"
         raise MuhatError(self.who, needed, f"a {type(model).__name__}")
 
     def _conditional_values(self, model: ConditionalMean, X: Any) -> dict[str, Array]:

@@ -74,19 +74,19 @@ def groups_command(
         Argument(
             metavar="FILE ...",
             show_default=False,
-            help="One file with --by, or a file for each group (.csv, .parquet and others).",
+            help="One file with --by, or one file for each group (.csv, .parquet and others).",
         ),
     ],
     by: Annotated[
         str | None,
-        Option(metavar="COLUMN", show_default=False, help="Column that names the group of a row."),
+        Option(metavar="COLUMN", show_default=False, help="Column with the group of each row."),
     ] = None,
     strata: Annotated[
         str | None,
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of strata: labels are permuted within a stratum only.",
+            help="Column of strata (sites, days): labels are permuted within strata.",
         ),
     ] = None,
     clusters: Annotated[
@@ -94,8 +94,7 @@ def groups_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column that names units (patients, say), each wholly in one group; all rows of a "
-            "unit are permuted together.",
+            help="Column of units (patients), each unit in one group: whole units are permuted.",
         ),
     ] = None,
     pairs: Annotated[
@@ -103,7 +102,7 @@ def groups_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of units with rows of several groups: permuted within a unit.",
+            help="Column of units measured in several groups: labels are permuted within units.",
         ),
     ] = None,
     tolerance: ToleranceText = None,
@@ -129,7 +128,7 @@ def groups_command(
     check_figure(out)
     check_report(report)
     check_outputs(files, out=out, report=report, save=save_to)
-    reading = reading_options(drop, only_numeric, separator, missing, decimal)
+    reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     design = {"strata": strata, "clusters": clusters, "pairs": pairs}
     columns = {name: column for name, column in design.items() if column is not None}
     if by is None:

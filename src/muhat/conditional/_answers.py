@@ -283,7 +283,7 @@ class ConditionalAnswers(BaseEstimator):
         return ConditionalDistribution.from_weights(self._outputs, weights)
 
     def weights_at(self, X: Any) -> Array:
-        """Return the weights α_i(x) of the sample's outputs, of any sign, in shape (m, n).
+        """Return the weights α_i(x) of the outputs y_i, which can be negative: shape (m, n).
 
         With an intercept they sum to one.
 
@@ -333,7 +333,7 @@ class ConditionalAnswers(BaseEstimator):
         return Embedding(self.kernel_y_, self._outputs, weights[0, self._taken])
 
     def mmd_at(self, X: Any, other: ConditionalAnswers) -> Array:
-        """Return how far two conditional distributions are apart at new points.
+        """Return the distance (MMD) between the predictions of two models at new points.
 
         ‖μ_{Y|x} − μ'_{Y|x}‖, of shape (m,).
 
@@ -362,20 +362,20 @@ class ConditionalAnswers(BaseEstimator):
 
     @property
     def loo_predictions_(self) -> Array:
-        """What is predicted for each row without it; NaN for rows of mass zero."""
+        """The prediction for each row from all other rows; NaN for rows of weight zero."""
         self._check_linear("loo_predictions_")
         return self._on_rows(self._fit.left_out_predictions())
 
     @property
     def loo_residuals_(self) -> Array:
-        """Each y_i minus what is predicted for it without row i; NaN for rows of mass zero."""
+        """Each y_i minus its left-out prediction; NaN for rows of weight zero."""
         self._check_linear("loo_residuals_")
         self._fit.left_out_predictions()
         return self._on_rows(self._fit.residuals)
 
     @property
     def loo_distribution_(self) -> ConditionalDistribution:
-        """The distribution of y at each x_i by the model made without row i.
+        """The distribution of y at each x_i, from the model without row i.
 
         Rows of mass zero are left out.
         """
@@ -386,7 +386,7 @@ class ConditionalAnswers(BaseEstimator):
         return ConditionalDistribution.from_weights(self._outputs, weights)
 
     def loo_coverage(self, confidence: float = 0.9) -> Any:
-        """Return the share of rows whose y lies inside their left-out central interval.
+        """Return the share of rows whose y lies in the interval predicted without the row.
 
         It goes from the quantile (1 − confidence)/2 to (1 + confidence)/2 of ``loo_distribution_``.
 
@@ -400,7 +400,7 @@ class ConditionalAnswers(BaseEstimator):
         return self._averaged((low <= self._outputs) & (self._outputs <= high))
 
     def loo_crps(self) -> Any:
-        """Return the mean CRPS of the distributions predicted for each row without it.
+        """Return the mean CRPS of the distributions predicted without each row.
 
         A number, or one an output.
         """
@@ -408,7 +408,7 @@ class ConditionalAnswers(BaseEstimator):
 
     @property
     def loo_score_(self) -> float:
-        """The share of the variance of y, in its RKHS, that is predicted without each row."""
+        """R² on left-out rows; with ``kernel_y``, measured in the RKHS of y."""
         check_is_fitted(self, "choice_")
         return self._fit.share_explained()
 

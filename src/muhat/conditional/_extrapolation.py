@@ -53,8 +53,12 @@ class TrainingRegion:
         return np.maximum(np.maximum(low - X, X - high), 0)
 
     def outside_far(self, X: Array) -> Array:
-        """Return which values lie outside by more than half of the range: shape (m, d)."""
-        return self.outside(X) > FAR_SHARE_OF_RANGE * np.ptp(self.points, axis=0)
+        """Return which values lie outside by more than half of the range: shape (m, d).
+
+        A constant column has no range to compare with: there, distances decide.
+        """
+        ranges = np.ptp(self.points, axis=0)
+        return self.outside(X) > np.where(ranges > 0, FAR_SHARE_OF_RANGE * ranges, self.reach)
 
     def is_far(self, X: Array) -> Array:
         """Return whether points are far from all rows: shape (m,)."""
@@ -85,8 +89,8 @@ class Extrapolation:
     @classmethod
     def from_rows(cls, region: TrainingRegion, X: Array, names: Sequence[str]) -> Extrapolation:
         """Compare new rows, as the kernel sees them, with the region of the training rows."""
-        columns = np.flatnonzero(region.outside_far(X).any(axis=0))
-        is_outside = (region.outside(X) > 0).any(axis=1)
+        columns = np.flatnonzero(region.outside_far(X).any(axis=0)).tolist()
+        is_outside = np.asarray((region.outside(X) > 0).any(axis=1))
         return cls(region.is_far(X), is_outside, tuple(names[place] for place in columns))
 
     @property

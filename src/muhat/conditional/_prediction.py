@@ -55,7 +55,7 @@ def evaluate(
     columns: Sequence[str] | None = None,
     target: str = "y",
 ) -> PredictionResult:
-    """Predict rows with intervals, and say how far the predictions can be trusted.
+    """Predict rows with intervals, and estimate how accurate the predictions are.
 
     New rows with their y are scored beside left-out training rows; x of new rows is tested for
     covariate shift. Without new rows, each training row is predicted from all others.
@@ -262,7 +262,7 @@ class PredictionResult(Reportable):
         return f"{how[0].upper()}{how[1:]}, {short(model.kernel_)}"
 
     def verdict(self) -> str:
-        """Return how well these rows are predicted, and what speaks against trusting it."""
+        """Return how well these rows are predicted, with reservations."""
         n = len(self.training_rows[0])
         sentences = [self._score_sentence()]
         if self.model.n_copies_:

@@ -18,7 +18,6 @@ from muhat._arrays import (
     available_cores,
     has_finite_sum,
     share_between_cores,
-    slices,
 )
 from muhat._validation import as_frame
 from muhat.errors import MuhatError, message
@@ -44,8 +43,8 @@ CHUNK_ROWS = 8192
 MIN_CHUNK_ROWS = 512
 """Fewer rows are not worth a core of their own."""
 
-BATCHES_PER_CORE = 4
-"""Batches that are read before the cores work on them."""
+BATCHES_PER_CORE = 2
+"""Batches that are read before the cores work on them; as many results are held."""
 
 Sum = TypeVar("Sum")
 """A type whose values can be added."""
@@ -77,18 +76,14 @@ class LocalSource(Source):
     """Batches that are worked on in this process, each by one core."""
 
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
-        return reduce(add, self._sums(work))
+        return reduce(add, self._each(work))
 
-    def _sums(self, work: Callable[[SampleBatch], Sum]) -> Iterator[Sum]:
-        """Yield sums of ``work(batch)`` over consecutive batches, of which each core takes some.
-
-        This thread reads them, and no more than are worked on next.
-        """
-        batches, cores = iter(self), available_cores()
-        while some := list(islice(batches, cores * BATCHES_PER_CORE)):
-            per_core = -(-len(some) // cores)
-            parts = [some[part] for part in slices(0, len(some), per_core)]
-            yield from share_between_cores(lambda part: reduce(add, map(work, part)), parts)
+    def _each(self, work: Callable[[SampleBatch], Sum]) -> Iterator[Sum]:
+        """Yield ``work(batch)`` in order; this thread reads some batches, which the cores share."""
+        batches = iter(self)
+        together = BATCHES_PER_CORE * available_cores()
+        while some := list(islice(batches, together)):
+            yield from share_between_cores(work, some)
 
     @abstractmethod
     def __iter__(self) -> Iterator[SampleBatch]:
@@ -123,7 +118,7 @@ class ArraySource(LocalSource):
 
 @dataclass(frozen=True)
 class StreamSource(LocalSource):
-    """Arrays, data frames or pyarrow tables, iterated anew for each pass; empty ones are skipped.
+    """Arrays, data frames or pyarrow tables, read again in each pass; empty ones are skipped.
 
     Each is checked when it arrives, and joined or cut to chunks. All must have the columns of the
     first, whose type of numbers all take.

@@ -322,7 +322,7 @@ class Accumulation:
         """
         sums = FeatureSums.from_source(source, self.features, self.folds)
         if drawn is not None and drawn.count != sums.n:
-            needed = "the same rows must come in every pass"
+            needed = "every pass must read the same rows"
             got = f"{drawn.count} and then {sums.n}"
             raise MuhatError(
                 "batches", needed, got, "give a list, or an iterator, which is passed over once"

@@ -126,7 +126,7 @@ class NystromFeatures(FeatureMap):
 
 @dataclass(eq=False, repr=False)
 class Nystrom(Approximation):
-    """Features from m landmarks.
+    """Nyström's approximation of the Gram matrix by m landmarks.
 
     K ≈ K_nm K_mm⁺ K_mn, and the mean is projected onto the landmarks' span.
 

@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from muhat._arrays import Array, quotient
 from muhat._tolerances import MIN_VARIANCE_SHARE
 from muhat.groups._candidates import NAMES, PLAIN, GroupVectors
-from muhat.groups._moments import LeftOutMoments, alike
+from muhat.groups._moments import GroupLeftOutMoments, alike
 from muhat.groups._translation import LimitedMeans, limiting_factors
 
 MIN_GROUPS_FOR_GAIN = 6
@@ -80,7 +80,7 @@ class LeftOutGain:
 
     @classmethod
     def from_moments(
-        cls, moments: LeftOutMoments, by_fold: Sequence[Array], kappa: float
+        cls, moments: GroupLeftOutMoments, by_fold: Sequence[Array], kappa: float
     ) -> LeftOutGain:
         """Return the gain with the candidates' weights, of shape (T, M), for each fold."""
         T = moments.counts.shape[1]
@@ -108,7 +108,7 @@ class LeftOutGain:
 def estimated_gain(
     limited: LimitedMeans,
     vectors: GroupVectors,
-    moments: LeftOutMoments,
+    moments: GroupLeftOutMoments,
     by_group: Array,
     kappa: float,
 ) -> Gain | None:
@@ -132,7 +132,7 @@ def estimated_gain(
         The estimates from all rows.
     vectors : GroupVectors
         The plain means.
-    moments : LeftOutMoments
+    moments : GroupLeftOutMoments
         The moments of all folds.
     by_group : array of shape (T, 15)
         The weights of the candidates.

@@ -144,7 +144,7 @@ def _pairs_sections(result: GroupResult) -> list[Section]:
 
 
 def _distance_cell(distance: float) -> Cell:
-    """Return a distance; a pair that no stratum has both groups of has none."""
+    """Return a distance; empty for two groups that share no stratum."""
     if isnan(distance):
         return Cell("–")
     return Cell(number(distance), distance)

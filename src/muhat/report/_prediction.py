@@ -102,7 +102,7 @@ def _predictions_section(result: PredictionResult) -> Section:
     if result.new_rows is None:
         made += " of these same rows"
     sentence = (
-        f"The intervals are made to hold {100 * result.confidence:g} % of all values, {made}."
+        f"The intervals are made to contain {100 * result.confidence:g} % of all values, {made}."
     )
     if result.coverage is not None:
         sentence += f" {100 * result.coverage:.1f} % of the true values are inside."

@@ -202,7 +202,7 @@ class LeftOutScores(Scores):
 def _poles_of(
     problem: SpectralProblem, candidates: Candidates, known: Iterable[Poles] = ()
 ) -> Poles | None:
-    """Return poles by whose resolvents a filter is accurate, if there are any."""
+    """Return poles whose resolvents represent a filter accurately, or None."""
     if not candidates.filter.analytic or not problem.spectrum.largest:
         return None
     return find_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), known)
@@ -259,8 +259,7 @@ def gain_errors(
     It comes from the gain's terms at these rows, which have equal masses.
 
     The gain is the mean over i of ‖k(x_i, ·) − m_i‖² − ‖k(x_i, ·) − μ_λ^(−i)‖²; its error is the
-    spread of these differences over the root of n. What it says is how far the gain on this sample
-    may be from that.
+    spread of these differences over the root of n: an estimate of the sampling error of the gain.
     """
     terms = [_terms_of_grid(problem, rows, choice) for choice in choices]
     if len(rows.masses) < 2:
@@ -317,7 +316,8 @@ def _terms(problem: SpectralProblem, rows: EigenbasisRows, filter: Shrinker, gri
     largest = _interval(problem).largest
     r = 1 - cast(Filter, filter).path(largest * poles.points / (1 - rows.masses[0]), grid).T
     nodes = Nodes.from_poles(problem.components.gamma, len(rows.masses), largest, [poles])
-    parts = zip(*at_nodes(problem, rows, nodes, centred=False), strict=True)
+    terms = at_nodes(problem, rows, nodes, centred=False)
+    parts = zip(*(each.by_row() for each in terms), strict=True)
     linear, quadratic = (poles.weights(largest * np.concatenate(each, axis=-1)) for each in parts)
     return -(2 * linear @ r + quadratic @ r**2) / rows.masses[:, None]
 

@@ -309,25 +309,30 @@ class GroupResult(Result):
     def _where(self, level: float) -> str:
         """Return in which column the first group that differs does so most, and how.
 
-        If no group stands out, it is the group with the largest shift of the column that differs
-        most.
+        If it does so in no column that differs by itself, nor by its spread, it is a column in
+        which another group that stands out adds most; if no group stands out, any group.
         """
         if not self.features:
             return ""
+        first = self.groups[0]
+        if self.tolerance is not None:
+            first = next(iter(self._more_than_tolerance(level)), first)
+        p_of_column = {each.name: each.p_value for each in self.features}
+        change = self._change(first)
+        is_found = p_of_column[first.column] <= level or change.kind == "spread"
+        if first.p_value <= level and is_found:
+            return f"Largest difference: {change.words}."
         if self.features[0].p_value > level:
             if len(self.features) == 1:
                 return ""
             return (
                 "No single column shows it: the columns differ together, or many of them a little."
             )
-        most = self.features[0]
-        first = self.groups[0]
-        if self.tolerance is not None:
-            first = next(iter(self._more_than_tolerance(level)), first)
-        p_of_column = {each.name: each.p_value for each in self.features}
-        if first.p_value > level or p_of_column[first.column] > level:
-            return f"Largest difference: {self._change_of_column(most).words}."
-        return f"Largest difference: {self._change(first).words}."
+        different = {str(each.group) for each in self.groups if each.p_value <= level}
+        for each in self.features:
+            if each.p_value <= level and (each.group in different or not different):
+                return f"Largest difference: {self._change_of_column(each).words}."
+        return ""
 
     def _change_of_column(self, each: GroupFeature) -> _Change:
         """Return how the group that adds most to a column's difference differs in it."""

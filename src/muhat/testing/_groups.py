@@ -70,39 +70,43 @@ fewer than for all groups, as small corrected p-values of many pairs take many r
 class GroupTest(PermutationTest):
     """Test whether k groups come from one distribution, and which of them differ.
 
-    All rows are pooled, bandwidths and Gram matrices come from the pool without its labels, and
-    labels are permuted as the design allows. All statistics share the permutations and are combined
-    into one exact p-value as in `TwoSampleTest`. From the same permutations come p-values of each
-    group against the rest, corrected by the largest statistic. Each pair is permuted within itself,
-    so that its p-value is valid whatever the other groups are, and corrected for their number.
+    All rows are pooled. Bandwidths and Gram matrices come from the pooled rows without labels, and
+    labels are permuted as the design allows. All statistics are combined into one exact p-value, as
+    in `TwoSampleTest`. The same permutations give a p-value for each group against the rest,
+    corrected by the largest statistic. For each pair, only its own labels are permuted: its p-value
+    is valid whatever the other groups are, and is corrected for the number of pairs.
 
     Parameters
     ----------
     kernel : str, Kernel, callable or list of these, default=None
-        Gaussian and Laplacian, if not given.
+        The kernels; by default Gaussian and Laplacian.
     bandwidths : int, 'median' or list of float, default=None
-        For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled
-        distances (6 if not given, 3 but for the Gaussian kernel), the median, or the bandwidths
-        themselves.
+        The bandwidths of kernels without a given one: their number (default: 6 for the Gaussian
+        kernel, 3 for others; spread over the distances between rows), 'median', or a list.
     statistics : str, Statistic or list of these, default=('mmd', 'spectral', 'kernel-fisher')
-        As in `TwoSampleTest`; filters take λ at 0.1, 0.01 and 0.001 of the largest eigenvalue.
+        As in `TwoSampleTest`; λ is 0.1, 0.01 and 0.001 of the largest eigenvalue.
     gram : {'auto', 'dense', 'nystrom', 'random-features'} or Approximation, default='auto'
-        How Gram matrices are held: whole up to 500 rows, beyond that by 200 landmarks, drawn from
-        the pool. The p-value is exact in any case.
+        How Gram matrices are stored. 'auto' is 'dense' up to 500 rows, and uses 200 landmarks
+        beyond. The p-value is always exact.
     standardize : bool, default=True
-        Whether columns are brought to mean 0 and variance 1 over all groups together.
+        Whether columns are scaled to mean 0 and variance 1, over all groups together.
     tolerance : float or 'halves', default=None
-        A distance (MMD, δ) up to which groups count as alike. Beside the exact p-values for any
-        difference, every group then has an approximate one for a distance of more than δ from the
-        rest. 'halves': as far as the first and the second half of every group's rows, in the order
-        given, are apart. Distances are then those of one kernel: the Gaussian at the median
-        bandwidth of all rows, or ``kernel`` if that is one.
+        A distance δ (MMD) up to which groups count as equal. Every group then also has an
+        approximate p-value for a distance above δ from the rest. 'halves' takes the distance
+        between the first and the second half of each group's rows, in the given order. Distances
+        are measured with the Gaussian kernel at the median bandwidth of all rows, or with
+        ``kernel`` if you give one kernel.
     n_permutations : int, default=999
-        If there are no more relabelings than that, all of them are taken instead of random ones.
+        Number of random permutations. If there are no more relabelings, all are enumerated.
     random_state : int, RandomState, Generator or None, default=0
-        For the permutations.
+        Seed of the permutations.
     n_jobs : int, default=None
-        Cores to use, as many as there are if not given or −1.
+        Number of cores; all if not given or −1.
+
+    See Also
+    --------
+    TwoSampleTest : Two samples.
+    KernelMeans : What each group looks like.
 
     Examples
     --------

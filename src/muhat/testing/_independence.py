@@ -8,6 +8,7 @@ from itertools import compress
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import clone
 
 from muhat._arrays import Array, limit_cores, slices
 from muhat.errors import MuhatError
@@ -98,49 +99,49 @@ ORDERS_PER_CHUNK = 8
 class IndependenceTest(PermutationTest):
     """Test whether x and y are independent, with one exact p-value for many statistics.
 
-    The kernel of x has bandwidths and λ from x, that of y from y; then the rows of y are permuted.
-    With the eigenpairs γ, u of x's centred Gram matrix and δ, v of y's, the statistics are Σ h(γ_k)
-    h'(δ_l) (u_kᵀ v_l)²: HSIC for h(γ) = γ and h'(δ) = δ, its spectral-regularised form with
-    filters. By default three families of them look for structure of any kind, for that of ranks,
-    and for linear and monotone trends; each has a p-value, and these are combined into one.
+    Bandwidths and λ for x come from x, those for y from y. Then the rows of y are permuted. Let
+    γ, u be the eigenpairs of the centred Gram matrix of x, and δ, v those of y. The statistics are
+    Σ h(γ_k) h'(δ_l) (u_kᵀ v_l)², which is HSIC for h(γ) = γ and h'(δ) = δ. By default there are
+    three families of statistics: for structure of any kind, for structure of ranks, and for linear
+    and monotone trends. Their p-values are combined into one.
 
     Parameters
     ----------
     kernel : str, Kernel, callable or list of these, default=None
-        The kernel on x. If neither this nor ``kernel_y`` is given, Gaussian kernels and distances.
-        With ``Precomputed(K)``, X has row numbers of K; with 'precomputed', X is K; functions may
-        take lists of anything.
+        The kernel on x; by default Gaussian kernels and distances. With ``Precomputed(K)``, X has
+        row numbers of K; with 'precomputed', X is K; a function can take lists of any objects.
     kernel_y : str, Kernel, callable or list of these, default=None
-        The kernel on y. If not given, as on x; but Gaussian, where x has row numbers for
-        ``Precomputed(K)``, or objects for a function and y has none.
+        The kernel on y; by default the kernel on x. If x has row numbers or objects and y has
+        numbers, the default is Gaussian.
     bandwidths : int, 'median' or list of float, default=None
-        For kernels whose bandwidth is not a number: how many, in equal ratios over the distances of
-        x or y (4 if not given), the median of x or y, or the bandwidths themselves.
+        The bandwidths of kernels without a given one: their number (default: 4, spread over the
+        distances of x or of y), 'median', or a list.
     statistics : str, Statistic or list of these, default=None
-        The weights h and h', each with each: 'mmd' and 'mmd' is HSIC. For few rows also 'scose',
-        'fcose' or ``ShrunkCovariance(filter)``: the norm of the cross-covariance operator, shrunk.
-        By default truncated SVD and HSIC on four bandwidths of x and of y, truncated SVD of ranks,
-        distance covariance of the values and of their ranks, and HSIC at a wide bandwidth, 67
-        statistics in three families; for a kernel that is given, ('mmd', 'spectral').
-    gram : {'auto', 'dense', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
-    default='auto'
-        How both Gram matrices are held: as they are, by default up to 3000 rows, or approximated by
-        features, 100 landmarks by default, drawn from x and from y independently of each other. The
-        p-value is exact either way.
+        The weights h and h'; every h is combined with every h'. 'mmd' with 'mmd' is HSIC. For few
+        rows there are also 'scose', 'fcose' and ``ShrunkCovariance(filter)``: the norm of the
+        shrunk cross-covariance operator. The default has 67 statistics in three families; for a
+        kernel of your own it is ('mmd', 'spectral').
+    gram : str, Nystrom or RandomFeatures, default='auto'
+        How both Gram matrices are stored: 'dense', 'nystrom' or 'random-features'. 'auto' uses all
+        rows up to 3000, and 100 landmarks each of x and of y beyond. The p-value is always exact.
     standardize : bool, default=True
-        Whether every column is brought to mean 0 and variance 1 first; not for row numbers or lists
-        of objects.
+        Whether columns are scaled to mean 0 and variance 1, x and y each by itself. Row numbers and
+        objects are not scaled.
     distinct : bool, default=False
-        Whether rows of (x, y) that are exact copies of others are dropped, as copies are not
-        independent draws. Raises an error where values of x and values of y still repeat: each pair
-        of values would then be kept once, however often it was drawn, and which pairs occur depends
-        on how common both values are, even if x and y are independent.
+        Whether exact copies of rows (x, y) are dropped, as copies are not independent draws. If
+        values of x and values of y still repeat afterwards, an error is raised: dropping would
+        then create a dependence.
     n_permutations : int, default=999
-        Where there are no more orders than that, all of them are taken instead of random ones.
+        Number of random permutations. If there are no more orders, all are enumerated.
     random_state : int, RandomState, Generator or None, default=0
-        For the permutations, and for which rows landmarks and bandwidths are learnt from.
+        Seed of the permutations, and of the rows drawn for landmarks and bandwidths.
     n_jobs : int, default=None
-        Cores to use, as many as there are if not given or −1.
+        Number of cores; all if not given or −1.
+
+    See Also
+    --------
+    TwoSampleTest : Do two samples differ?
+    ConditionalMean : Predict y from x.
 
     Examples
     --------
@@ -183,7 +184,7 @@ class IndependenceTest(PermutationTest):
         self.n_jobs = n_jobs
 
     def test(self, X: Any, Y: Any) -> IndependenceResult:
-        """Test whether the rows of X are independent of the rows of Y with the same numbers.
+        """Test whether x and y are independent; row i of X belongs to row i of Y.
 
         Parameters
         ----------
@@ -219,6 +220,7 @@ class IndependenceTest(PermutationTest):
             n_copies=pairs.n_copies,
             copies_stand_out=pairs.copies_stand_out,
             copies_can_be_dropped=pairs.copies_can_be_dropped,
+            p_value_distinct=self._p_value_without_copies(X, Y, pairs),
             distinct=bool(self.distinct),
             constant=pairs.constant,
             least_p_value=1 / len(orders),
@@ -228,6 +230,12 @@ class IndependenceTest(PermutationTest):
     def _is_default(self) -> bool:
         """Whether kernels and statistics are left to the test."""
         return self.kernel is None and self.kernel_y is None and self.statistics is None
+
+    def _p_value_without_copies(self, X: Any, Y: Any, pairs: Pairs) -> float | None:
+        """Return p without copies of rows, if these stand out and were not dropped already."""
+        if self.distinct or not (pairs.copies_stand_out and pairs.copies_can_be_dropped):
+            return None
+        return clone(self).set_params(distinct=True).test(X, Y).p_value
 
     def _check(self) -> list[Statistic]:
         """Raise MuhatError for invalid parameters; return the statistics asked for."""
@@ -260,7 +268,7 @@ class IndependenceTest(PermutationTest):
         x, y = self._side("X", X, kernels_x), self._side("Y", Y, kernels_y)
         if len(x.rows) != len(y.rows):
             got = f"{len(x.rows)} and {len(y.rows)}"
-            raise MuhatError("IndependenceTest", "X and Y must have as many rows", got)
+            raise MuhatError("IndependenceTest", "X and Y must have the same number of rows", got)
         form = _gram_form(gram, x, y, self.max_rows_dense)
         pairs = Pairs.count_copies(x, y, distinct=bool(self.distinct))
         for statistic in statistics:

@@ -41,6 +41,9 @@ class FeatureDifference:
     """The standard deviations of both samples, likewise."""
     is_indicator: bool = False
     """Whether the column has the values 0 and 1 only: the means are then shares of rows."""
+    differs_in: str = "mean"
+    """What differs most: 'mean', 'share' of an indicator, 'spread', 'mean and spread', or 'shape'
+    where neither mean nor spread clearly does."""
 
 
 @dataclass(frozen=True, eq=False)

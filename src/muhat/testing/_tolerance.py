@@ -1,8 +1,8 @@
 """Do groups differ by more than a tolerance δ? A bootstrap of the distance of kernel means.
 
 The observed difference of kernel means is shortened to the length δ, noise as that of the rows is
-added, and the length of the sum is compared with that observed. docs/tests.md has the argument, and
-paper/experiments/levels_of_groups.py measures levels.
+added, and the length of the sum is compared with that observed. docs/group-tests.md has the
+argument, and paper/experiments/levels_of_groups.py measures levels.
 """
 
 from __future__ import annotations

@@ -82,9 +82,6 @@ It is the difference of mean ranks in the column in which that is largest. docs/
 power by weight from which it was chosen.
 """
 
-GROUP_DISTANCE_WEIGHTS = (0.025, 0.025)
-"""The same for many groups: the energy distance, and that of ranks."""
-
 N_COLUMNS_FOR_PICTURES = 2
 """Columns that differ most, of which a result holds the values for pictures."""
 
@@ -92,61 +89,63 @@ N_COLUMNS_FOR_PICTURES = 2
 class TwoSampleTest(PermutationTest):
     """Test whether two samples come from one distribution: one exact p-value, many kernels.
 
-    Columns are standardized, and the rows pooled and shuffled. Bandwidths, λ and
-    eigendecompositions come from the pool whatever the labels are; then labels are permuted. All
-    statistics share the permutations, and one combination of them is compared with that of every
-    permutation: the p-value is exact for every sample size and level, and never zero.
+    Columns are standardized, and the rows of both samples are pooled and shuffled. Bandwidths, λ
+    and eigendecompositions come from the pooled rows, without their labels. Then the labels are
+    permuted. All statistics are combined into one, which is ranked among all permutations. So the
+    p-value is exact for every sample size and level, and never zero.
 
     Parameters
     ----------
     kernel : str, Kernel, callable or list of these, default=None
-        Gaussian and Laplacian, if not given.
+        The kernels; by default Gaussian and Laplacian.
     bandwidths : int, 'median' or list of float, default=None
-        For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled
-        distances (14 if not given, 6 but for the Gaussian kernel), the median, or the bandwidths
-        themselves.
+        The bandwidths of kernels without a given one: their number (default: 14 for the Gaussian
+        kernel, 6 for others, fewer beyond 600 rows; spread over the distances between rows),
+        'median', or a list.
     statistics : str, Statistic or list of these, default=('mmd', 'spectral')
-        'mmd', 'spectral', 'kernel-fisher', 'shrunk-means' or objects such as
+        'mmd', 'spectral', 'kernel-fisher', 'shrunk-means', or objects such as
         ``Spectral("landweber", [10, 100])``.
-    gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
-    default='auto'
-        How the Gram matrix is held: as it is, in blocks that are forgotten (for MMD alone), or
-        approximated by features. 'auto' holds it as it is up to 600 rows in both samples together,
-        and takes 200 landmarks beyond, drawn from the pool whatever the labels are; if kernels or
-        statistics are given, 2000 rows and 300 landmarks. The p-value is exact in any case.
+    gram : str, Nystrom or RandomFeatures, default='auto'
+        How the Gram matrix is stored: 'dense', 'blocks' (never as a whole; MMD only), 'nystrom' or
+        'random-features'. 'auto' is 'dense' up to 600 rows in both samples, and uses 200 landmarks
+        beyond; if kernels or statistics are given, up to 2000 rows and 300 landmarks. The p-value
+        is always exact.
     standardize : bool, default=True
-        Whether columns are brought to mean 0 and variance 1 over both samples together, whatever
-        their labels are. Kernels of row numbers or of objects (``Precomputed``, functions on lists)
-        have no columns to scale.
+        Whether columns are scaled to mean 0 and variance 1, over both samples together. Row numbers
+        and objects (``Precomputed``, functions on lists) are not scaled.
     distinct : bool, default=False
-        Whether of rows that are exact copies of each other, in either sample, only one is tested,
-        drawn at random. Where that leaves too few rows to compare, p is 1. Without it copies are
-        counted (``n_copies``, ``n_shared``) and the verdict says so.
+        Whether each different row is tested only once, in a sample drawn at random. If too few rows
+        are left, p is 1. If False, copies are counted (``n_copies``, ``n_shared``) and the verdict
+        mentions them.
     tolerance : float or 'halves', default=None
-        A distance (MMD, δ) up to which the samples count as alike: beside the exact p-value for any
-        difference there is an approximate one for more than δ. 'halves': as far as the first and
-        the second half of X, in the order given, are apart. It is measured in one kernel, the
-        Gaussian at the median bandwidth of all rows, or ``kernel`` if that is one.
+        A distance δ (MMD) up to which the samples count as equal. The result then also has an
+        approximate p-value for a distance above δ. 'halves' takes the distance between the first
+        and the second half of X, in the given order. The distance is measured with the Gaussian
+        kernel at the median bandwidth of all rows, or with ``kernel`` if you give one kernel.
     n_permutations : int, default=999
-        Where there are no more relabelings than that, all of them are taken instead of random ones.
+        Number of random permutations. If there are no more relabelings, all are enumerated.
     bins : int, default=None
-        How many bins of equal size the rows are put in at random, in both samples together; bins
-        are then permuted as wholes, which is exact too, and permutations cost nothing. By default
-        rows are permuted one by one up to 20,000 in both samples, and in 500 bins beyond that, or
-        for ``gram='blocks'``.
+        Number of bins: rows are put at random into bins of equal size, and whole bins are permuted.
+        This is exact too, and faster. By default single rows are permuted up to 20,000 rows in both
+        samples, and 500 bins beyond that or with ``gram='blocks'``.
     block_length : int, default=None
-        How many rows that follow each other stay together, where rows depend on those before them.
-        The p-value is then approximate: better, the longer the blocks are than the dependence. By
-        default rows are taken as independent.
+        If consecutive rows depend on each other: the length of the blocks of rows that are
+        permuted. The p-value is then approximate; blocks must be much longer than the dependence.
+        By default rows are assumed to be independent.
     early_stopping : int, default=None
-        Draw permutations until this many of them (20, say) are as large as observed,
-        ``n_permutations`` at most: exact for ``p_value`` (Besag and Clifford 1991), not for those
-        of single statistics. By default all are drawn, as they seldom cost more than the Gram
-        matrices and their eigendecompositions.
+        Stop when this number of permutations (for example 20) are as large as observed, at most
+        after ``n_permutations``. ``p_value`` stays exact (Besag and Clifford 1991), p-values of
+        single statistics do not. By default all permutations are drawn.
     random_state : int, RandomState, Generator or None, default=0
-        For the permutations. With None, every call draws others.
+        Seed of the permutations. With None, every call draws new ones.
     n_jobs : int, default=None
-        Cores to use, as many as there are if not given or −1.
+        Number of cores; all if not given or −1.
+
+    See Also
+    --------
+    GroupTest : Many groups in one table.
+    DriftDetector : New batches against one reference, again and again.
+    mmd : The distance alone.
 
     Examples
     --------
@@ -163,7 +162,7 @@ class TwoSampleTest(PermutationTest):
     """
 
     max_single_rows: ClassVar[int] = MAX_SINGLE_ROWS
-    """Rows of both samples up to which each is permuted by itself; beyond, sums over bins are."""
+    """Rows of both samples up to which single rows are permuted; beyond, bins of rows."""
     max_rows_dense: ClassVar[int] = MAX_ROWS_DENSE_DEFAULT
     """Rows of both samples up to which the default statistics come from whole Gram matrices."""
     n_landmarks: ClassVar[int] = _landmarks.N_LANDMARKS
@@ -206,16 +205,15 @@ class TwoSampleTest(PermutationTest):
         Parameters
         ----------
         X, Y : array, data frame, Series, dask collection or batches, of shapes (n, d) and (m, d)
-            One dimension is one column, and the name of a Series that of its sample. Data frames must have the same columns; those of Y are put
-            in the order of X. Batches are a list of arrays or data frames, or what
-            ``muhat.open_batches`` returns: of any number of rows, passed over twice. Beyond 20,000
-            rows in both, only sums over rows are held, and 20,000 rows of each drawn at random, at
-            which the witness is evaluated. For ``Precomputed(K)`` give row numbers of K, for
-            ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel functions of objects
-            lists of these.
+            An array of one dimension is one column; the name of a Series is the name of its
+            sample. Data frames must have the same columns, in any order. Batches are a list of
+            arrays or data frames, or the output of ``muhat.open_batches``; they are read twice.
+            Beyond 20,000 rows in both samples, only sums over rows are kept, and 20,000 random rows
+            of each sample, at which the witness is evaluated. For ``Precomputed(K)`` give row
+            numbers of K, for ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel
+            functions of objects lists of objects.
         names : two strings, default=None
-            What the verdict calls the samples; by default the names of files that they were read
-            from, or X and Y.
+            Names of the samples in the verdict; by default their file names, or X and Y.
 
         Returns
         -------
@@ -705,7 +703,7 @@ def _drawn_in_order(sample: TestSample) -> Array:
 
 
 def families_of_kernels(
-    kernels: list[Kernel], distance_weights: Sequence[float] = GROUP_DISTANCE_WEIGHTS
+    kernels: list[Kernel], distance_weights: Sequence[float]
 ) -> tuple[Family, ...]:
     """Return one family for all kernels and one for each distance; none without distances.
 
