@@ -273,7 +273,7 @@ def test_a_level_that_no_number_of_permutations_reaches_is_refused(monkeypatch):
         detector.update(made(20))
     with pytest.raises(
         ValueError,
-        match=r"a level of at least 0.02 is needed, got 0.0063 for batch 11; fit it anew",
+        match=r"a level of at least 0.02 is needed, got 0.0063 for batch 11; fit a new detector",
     ):
         detector.update(made(20))
 
