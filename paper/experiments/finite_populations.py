@@ -153,8 +153,10 @@ def settings(quick: bool) -> Settings:
         "sets": ["glass"] if quick else list(SETS),
         "mixtures": ["wine"] if quick else list(SETS),
         "hard": ["yes/no .85/.15", "ring"] if quick else list(HARD_LAWS),
+        "large": [] if quick else ["half zeros", "N(0, I)", "t3", "tight clusters"],
         "kernels": [kernels[0], kernels[-1]] if quick else kernels,
-        "samples": {"10": 3, "20": 3} if quick else {"20": 16, "50": 24, "200": 4},
+        "samples": {"10": 3, "20": 3} if quick else {"20": 16, "50": 24, "200": 4, "1000": 3},
+        "large_from": 1000,
         "population": 200 if quick else 1500,
         "points": 20 if quick else 500,
         "frequencies": 512,
@@ -183,6 +185,8 @@ def _cells(settings: Settings, n: int) -> list[tuple[str, str, tuple[str, float]
     Laplacian kernel.
     """
     gaussian = [each for each in settings["kernels"] if each[0] == "gaussian"]
+    if n >= settings["large_from"]:
+        return list(product(["hard"], settings["large"], gaussian))
     sets = [name for name in settings["sets"] if len(rows_of("sets", name, 0, 0)) >= 2 * n]
     return [
         *product(["sets"], sets, settings["kernels"]),
