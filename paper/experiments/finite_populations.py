@@ -155,7 +155,7 @@ def settings(quick: bool) -> Settings:
         "hard": ["yes/no .85/.15", "ring"] if quick else list(HARD_LAWS),
         "large": [] if quick else ["half zeros", "N(0, I)", "t3", "tight clusters"],
         "kernels": [kernels[0], kernels[-1]] if quick else kernels,
-        "samples": {"10": 3, "20": 3} if quick else {"20": 16, "50": 24, "200": 4, "1000": 3},
+        "samples": {"10": 3, "20": 3} if quick else {"20": 40, "50": 40, "200": 8, "1000": 3},
         "large_from": 1000,
         "population": 200 if quick else 1500,
         "points": 20 if quick else 500,
