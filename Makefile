@@ -42,6 +42,7 @@ bench: .venv/benched    ## speed, as ratios measured in one run; GROUP=core for 
 docs: .venv/documented  ## the site in docs/_build/html, with every example run; and docs/api.md, from the public names
 	$(BIN)/python docs/api.py
 	$(BIN)/python docs/stub.py
+	$(BIN)/python docs/badges.py
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 evidence: .venv/installed ## the paper's figures and tables at full size, and docs/evidence.md; DATA names svmguide2's folder

@@ -105,7 +105,7 @@ def comparing_all_pairs(
     # Pairs that differ are relabeled until their corrected p-value can be small.
     samples = {
         "no pair differs": (alike, 3.0),
-        "all pairs differ": (alike + 0.15 * labels[:, None], 12.0),
+        "all pairs differ": (alike + 0.15 * labels[:, None], 10.0),
     }
     for what, (X, limit) in samples.items():
         ours, peer = medians(

@@ -124,13 +124,13 @@ def passes(rows: int = 200_000, sizes: tuple[int, ...] = (200, 500, 1000)) -> It
     source, kernel = ArraySource(X), Gaussian(SIGMA)
     for m in sizes:
         features = Nystrom(m).resolve(kernel, X[:20_000])
-        summing = partial(FeatureSums.from_batch, features=features, folds=Folds())
-        sums = source.total(summing)
+        summing = partial(FeatureSums.from_source, source, features, Folds())
+        sums = summing()
         problem = FeatureProblem(features, sums, source)
         filters = [FILTERS[name]().bounded_by(1.0) for name in CHEAP]
         drawing, adding, leaving = medians(
             lambda: source.total(partial(ReservoirSample.from_batch, size=20_000)),
-            lambda summing=summing: source.total(summing),
+            summing,
             lambda problem=problem, filters=filters: LeaveOneOut().choices(problem, filters),
             rounds=1,
         )

@@ -1,7 +1,7 @@
-"""The README's table of speed-ups, from saved ratios: ``make bench SAVE=1`` writes them.
+"""The README's table of speed-ups, and the sentences above it, from saved results.
 
-The committed ones were typed from the table of a whole ``make bench`` of commit 1676eb0 on an
-otherwise idle machine, with the two digits that it had.
+``make bench SAVE=1`` (or ``GROUP=core``, ``GROUP=products``) and benchmarks/peers/coming_from.py
+save them; ``python -m benchmarks.summary`` prints both texts.
 """
 
 import json
@@ -19,34 +19,27 @@ ROWS = (
     (
         "core",
         "against a refit",
-        "every leave-one-out score of every filter, n = 2000",
-        "a refit without each row, estimated from 3 of them",
+        "all leave-one-out scores of a kernel mean (every filter and λ), 2,000 rows",
+        "a refit without each row, extrapolated from 3 rows",
     ),
-    ("core", "Gaussian Gram", "Gaussian Gram matrix, n = 10,000, d = 20", "`rbf_kernel`"),
-    ("core", "in float32", "the same in float32", "`rbf_kernel`"),
     (
         "products",
         "batches of rbf_kernel",
-        "product with the Gram matrix of 50,000 rows, not in memory",
-        "batches of `rbf_kernel`",
+        "product with the Gram matrix of 50,000 × 20, too large for memory",
+        "scikit-learn's `rbf_kernel` in batches",
     ),
+    ("products", "PyKeOps", "the same", "PyKeOps on the CPU"),
     (
-        "products",
-        "PyKeOps",
-        "the same",
-        "PyKeOps on the CPU",
-    ),
-    (
-        "files",
-        "what compare reads",
-        "what `muhat compare` reads of a CSV of 10⁶ rows",
-        "NumPy's `loadtxt`, in each of four passes",
+        "core",
+        "Gaussian Gram",
+        "Gaussian Gram matrix of 10,000 × 20",
+        "scikit-learn's `rbf_kernel`",
     ),
     (
         "core",
         "one Gram and one eigh",
-        "`KernelMean().fit`, n = 2000",
-        "its Gram matrix and one `eigh` of NumPy",
+        "`KernelMean().fit`, 2,000 rows",
+        "one Gram matrix and one `eigh` of NumPy",
     ),
 )
 """Group, a part of the ratio's name, and the first two cells of the README's row."""
@@ -57,15 +50,21 @@ SIDE_BY_SIDE = ROOT / "docs" / "evidence" / "coming-from.json"
 TASKS = (
     (
         "`KernelRidge`",
-        "kernel ridge regression, 331 rows, λ and filter chosen by leave-one-out",
-        "`GridSearchCV(KernelRidge)`, 9 × 7 parameters",
+        "kernel ridge regression, tuned, 331 rows",
+        "scikit-learn's `GridSearchCV(KernelRidge)`, 63 candidates",
     ),
-    ("hyppo", "two tests, 999 permutations, many kernels each", "hyppo's MMD and Dcorr"),
+    ("MAPIE", "jackknife+ prediction intervals, 331 rows", "MAPIE around `KernelRidge`"),
+    ("hyppo", "a two-sample and an independence test, 999 permutations", "hyppo's MMD and Dcorr"),
     ("dcor", "the same", "dcor's energy and distance covariance tests"),
-    ("MAPIE", "jackknife+ intervals, 331 rows", "MAPIE around `KernelRidge`"),
-    ("`KernelPCA`", "ten components of 1797 × 64", "scikit-learn's `KernelPCA`"),
+    ("`KernelPCA`", "kernel PCA, ten components of 1797 × 64", "scikit-learn's `KernelPCA`"),
 )
 """A part of the task's title, and the first two cells of the README's row."""
+
+
+def _git(*arguments: str) -> str:
+    """Return the output of a git command."""
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def save(group: str, ratios: Sequence[Ratio]) -> None:
@@ -73,13 +72,14 @@ def save(group: str, ratios: Sequence[Ratio]) -> None:
     results: dict[str, Any] = {}
     if RESULTS.exists():
         results = json.loads(RESULTS.read_text(encoding="utf-8"))
-    command = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    commit = _git("rev-parse", "--short", "HEAD")
+    if _git("status", "--porcelain", "--", "src", "benchmarks"):
+        commit += "-dirty"
     lines = []
     for ratio in ratios:
         line = {"what": ratio.what, "ours": ratio.ours, "peer": ratio.peer, "unit": ratio.unit}
         lines.append(line)
-    results[group] = {"commit": commit.strip(), "ratios": lines}
+    results[group] = {"commit": commit, "ratios": lines}
     RESULTS.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -93,22 +93,34 @@ def speed_up(ours: float, peer: float) -> str:
 
 def table(results: dict[str, Any], tasks: dict[str, Any]) -> str:
     """Return the README's table; larger is better."""
-    lines = ["| | against | speed-up |", "|---|---|---|"]
-    for group, part, what, peer in ROWS:
-        (ratio,) = (each for each in results[group]["ratios"] if part in each["what"])
-        lines.append(f"| {what} | {peer} | {speed_up(ratio['ours'], ratio['peer'])} |")
+    lines = ["| task | compared with | speed-up |", "|---|---|---|"]
     for part, what, peer in TASKS:
         (task,) = (found for title, found in tasks.items() if part in title)
         times = speed_up(task["ours"]["seconds"], task["peer"]["seconds"])
         lines.append(f"| {what} | {peer} | {times} |")
+    for group, part, what, peer in ROWS:
+        (ratio,) = (each for each in results[group]["ratios"] if part in each["what"])
+        lines.append(f"| {what} | {peer} | {speed_up(ratio['ours'], ratio['peer'])} |")
     return "\n".join(lines)
 
 
-def committed_table() -> str:
-    """Return the table of the committed results."""
-    texts = [path.read_text(encoding="utf-8") for path in (RESULTS, SIDE_BY_SIDE)]
-    return table(*map(json.loads, texts))
+def note(results: dict[str, Any]) -> str:
+    """Return the sentences above the table, with the commits that were measured."""
+    commits = sorted({results[group]["commit"] for group, *_ in ROWS})
+    return (
+        "A speed-up of 2× means that muhat takes half the time of the other package; below 1×, "
+        f"muhat is slower. The first {len(TASKS)} rows are processor times on one thread, by "
+        f"`benchmarks/peers/coming_from.py`; the other {len(ROWS)} are wall times on two cores, by "
+        f"`make bench` (commit {' and '.join(commits)})."
+    )
+
+
+def committed() -> tuple[str, str]:
+    """Return the sentences and the table of the committed results."""
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
+    tasks = json.loads(SIDE_BY_SIDE.read_text(encoding="utf-8"))
+    return note(results), table(results, tasks)
 
 
 if __name__ == "__main__":
-    print(committed_table())
+    print("\n\n".join(committed()))

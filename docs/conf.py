@@ -9,6 +9,7 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
 import api  # noqa: E402
+import versions  # noqa: E402
 
 import muhat  # noqa: E402
 
@@ -54,7 +55,7 @@ sphinx_gallery_conf = {
 suppress_warnings = ["config.cache"]
 
 REPOSITORY = os.environ.get("GITHUB_REPOSITORY", "")
-"""``owner/name`` on GitHub, set by its workflows: with it pages get links to edit them."""
+"""``owner/name`` on GitHub, set by its workflows: pages then have edit links and versions."""
 
 html_theme = "pydata_sphinx_theme"
 html_title = "muhat"
@@ -83,6 +84,12 @@ if REPOSITORY:
     html_context["doc_path"] = "docs"
     html_theme_options["use_edit_page_button"] = True
     html_theme_options["github_url"] = f"https://github.com/{REPOSITORY}"
+    html_theme_options["switcher"] = {
+        "json_url": f"https://{owner}.github.io/{name}/switcher.json",
+        "version_match": versions.version_of(os.environ.get("GITHUB_REF_NAME", "")),
+    }
+    html_theme_options["check_switcher"] = False  # it is written after the first build
+    html_theme_options["navbar_start"] = ["navbar-logo", "version-switcher"]
 
 
 PLAIN = re.compile(r"\||(?<=\w)_(?!\w)|(?<=[\s(])\*(?=\w)")

@@ -1,9 +1,9 @@
 """
-Which estimator of the mean is best here?
-=========================================
+Which kernel mean estimator is best?
+====================================
 
-Sixty tumours of 30 measurements each: few rows, many columns. ``compare`` scores every filter by
-exact leave-one-out, on one eigendecomposition, and says how sure it is.
+The data are sixty tumours with 30 measurements each: few rows, many columns. ``compare`` scores
+every filter by exact leave-one-out, and says how sure the result is.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -1,9 +1,9 @@
 """
-A sample reweighted to be like another
-======================================
+Reweight a sample to match another
+==================================
 
-Kernel mean matching weights the patients below 50 so that their kernel mean is that of the
-patients above 50. Averages of other columns then move too.
+Kernel mean matching finds weights for patients below 50, so that they look like the patients
+above 50. Averages of other columns then move too.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,9 @@
 New speakers: a drift detector
 ==============================
 
-Do new data still come from the distribution that a model was fitted to? The reference is 330
+Do new data still have the distribution of the reference? The reference is 330
 vowels of eight speakers. Three batches are other vowels of the same eight; seven batches are of
-one new speaker each. Each batch is tested against the reference at its own share of ``alpha``:
-the probability of any false alarm, over all batches ever tested, is at most 5 %.
+one new speaker each. The probability of any false alarm, over all batches, is at most 5 %.
 """
 
 import numpy as np

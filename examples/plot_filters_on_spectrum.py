@@ -1,9 +1,9 @@
 """
-What a filter keeps of each component
-=====================================
+Filters as functions of eigenvalues
+===================================
 
-Every filter is a function of the eigenvalues of K/n: the share of each component that it keeps.
-Vowels of eleven kinds, the first 100 rows.
+A filter is a function of the eigenvalues of K/n: the share of each component that is kept. The
+data are the first 100 rows of the vowel data.
 """
 
 from muhat import FilterDisplay, compare, load_dataset

@@ -2,9 +2,9 @@
 Fifteen speakers on a map
 =========================
 
-How do many groups differ? Fifteen speakers say eleven vowels, six times each: 66 rows of ten
-measurements for each speaker. Their kernel means are estimated together. The map shows two
-coordinates of each, with two standard errors; the matrix shows all distances.
+Fifteen speakers say eleven vowels, six times each: 66 rows of ten measurements for each speaker.
+Their kernel means are estimated together. The map shows two coordinates of each mean, with ellipses
+of two standard errors. The matrix shows all distances.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
 """
-What is in the crate? Learning from groups
-==========================================
+Predict a number for each group
+===============================
 
-Sixty crates hold twenty bottles each, of three kinds of wine in shares that differ. Of each crate
-the share of the first kind is known, of no bottle which kind it is. ``GroupRegressor`` learns the
-share from the measurements of all bottles of a crate, and predicts that of forty new crates with
-intervals. The crates are put together from real bottles; a bottle may be in several of them.
+Each of sixty crates contains twenty bottles of three kinds of wine. We know the share of the first
+kind in each crate, but not the kind of any bottle. ``GroupRegressor`` learns the share from the
+measurements of all bottles of a crate. It then predicts the share in forty new crates, with
+intervals. The crates are made up from real bottles; a bottle can be in several crates.
 """
 
 import numpy as np

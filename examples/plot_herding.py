@@ -1,9 +1,9 @@
 """
-Few rows that stand for many
-============================
+Kernel herding: a small representative sample
+=============================================
 
-Kernel herding picks rows one after the other so that their kernel mean stays near that of the
-sample. Fewer rows are needed than at random. 150 irises.
+Kernel herding picks rows one by one, so that their kernel mean stays close to the kernel mean of
+the whole sample. It needs fewer rows than a random choice. The data are 150 irises.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Are x and y independent?
 ========================
 
-A test of independence finds any kind of dependence, not only a linear one. Body mass index and
-blood pressure against the progress of diabetes a year later, 150 patients.
+The test finds any kind of dependence, not only a linear one. x is the body mass index and blood
+pressure of 150 patients, y the progression of diabetes a year later.
 """
 
 from sklearn.datasets import load_diabetes

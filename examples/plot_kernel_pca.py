@@ -1,10 +1,10 @@
 """
-Components, noise and unusual digits
-====================================
+Kernel PCA: components, noise, unusual digits
+=============================================
 
-How many kernel principal components do noisy digits have, what do digits look like without the
-noise, and which ones are unusual? 600 of scikit-learn's digits are fitted, with noise on every
-pixel; others are denoised.
+How many components do noisy digits have? What do they look like without the noise? Which digits
+are unusual? Noise is added to every pixel of scikit-learn's digits; 600 digits are fitted, others
+are denoised.
 """
 
 import matplotlib.pyplot as plt
@@ -31,8 +31,8 @@ ComponentsDisplay.from_choice(pca).plot(axes[0])
 ComponentMapDisplay.from_estimator(pca, noisy[fitted], labels[fitted]).plot(axes[1])
 
 # %%
-# ``denoise`` removes noise that is independent between columns. More components than that are
-# possible too: what they would bring back of the noise is regularised away.
+# ``denoise`` removes noise that is independent between columns. It also works with more components:
+# regularisation removes the noise that they add.
 for name, model in {"loo": pca, "40": KernelPCA(40).fit(noisy[fitted])}.items():
     error = ((model.denoise(noisy[new]) - clean[new]) ** 2).mean()
     before = ((noisy[new] - clean[new]) ** 2).mean()
@@ -48,7 +48,7 @@ for line, (name, images) in zip(axes, rows.items(), strict=True):
         ax.axis("off")
 
 # %%
-# Fitted to sevens only, left-out reconstruction errors show which digits are no seven.
+# Fitted to sevens only, reconstruction errors show which digits are not sevens.
 sevens = KernelPCA("loo").fit(noisy[fitted][labels[fitted] == "7"])
 p = sevens.novelty_p_values(noisy[new])
 is_seven = labels[new] == "7"

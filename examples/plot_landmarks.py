@@ -2,8 +2,8 @@
 How many landmarks are enough?
 ==============================
 
-Nyström's landmarks replace the rows of a large sample. The error of their mean should be small
-beside the standard error that the mean has anyway. The 1797 digits.
+Nyström's method represents a large sample by few landmarks. The error of this approximation should
+be small compared with the standard error of the mean itself. The data are 1797 digits.
 """
 
 import matplotlib.pyplot as plt

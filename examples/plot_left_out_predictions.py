@@ -1,9 +1,9 @@
 """
-Every row predicted without it
-==============================
+Leave-one-out predictions without refits
+========================================
 
-Exact leave-one-out from one eigendecomposition: no refits, no split of the data, and every filter
-is scored. Progress of diabetes from ten measurements of 442 patients.
+Each row is predicted from all other rows, exactly, from one eigendecomposition. No refits and no
+split of the data are needed. y is the progression of diabetes, x ten measurements of 442 patients.
 """
 
 from sklearn.datasets import load_diabetes

@@ -1,9 +1,9 @@
 """
-The mean of a sample is a function
-==================================
+The kernel mean is a function
+=============================
 
-A kernel turns every row into a function, and a sample into the mean of these functions: high
-where rows are dense. Two measurements of 178 wines, and their stacked mean.
+A kernel turns every row into a function. The kernel mean is the average of these functions; it is
+large where rows are dense. The data are two measurements of 178 wines.
 """
 
 from sklearn.datasets import load_wine

@@ -2,8 +2,9 @@
 A density from a kernel mean
 ============================
 
-``MatchedMixture`` is the Gaussian mixture whose kernel mean is nearest to an estimate of the
-sample's. Petals of 150 irises, three components, without their labels.
+``MatchedMixture`` finds the Gaussian mixture whose kernel mean is nearest to the kernel mean of the
+sample. The data are the petals of 150 irises; the mixture has three components and does not use
+the labels.
 """
 
 import matplotlib.pyplot as plt

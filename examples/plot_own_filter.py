@@ -1,11 +1,10 @@
 """
-A filter of your own
-====================
+Write your own filter
+=====================
 
-A filter is one method, s(γ): the share that is kept of a component with eigenvalue γ. Written
-with NumPy, it gets exact leave-one-out scores at no extra cost. This one is Tikhonov's filter of
-the squares, which is steeper: it keeps large components and drops small ones. 60 wines of 13
-measurements.
+A filter needs one method, s(γ): the share that is kept of a component with eigenvalue γ. Exact
+leave-one-out scores then come at no extra cost. This filter is Tikhonov's with squared eigenvalues.
+It is steeper: it keeps large components and drops small ones. The data are 60 wines.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,8 @@
 What is y given x, and how sure?
 ================================
 
-A conditional mean gives a distribution for each x: quantiles without any assumption on the noise.
-Progress of diabetes by body mass index and blood pressure.
+``ConditionalMean`` predicts quantiles of y for each x, without assuming a shape of the noise. y is
+the progression of diabetes, x the body mass index and blood pressure.
 """
 
 from sklearn.datasets import load_diabetes

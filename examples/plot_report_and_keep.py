@@ -1,9 +1,9 @@
 """
-Keep a model, send a report
+Save a model, send a report
 ===========================
 
-A fitted model is saved to a file without code; a result is written as one page that needs no
-network. Wines of two growers.
+A fitted model is saved to a file that contains no code. A result is written as one HTML page that
+works offline. The data are wines of two growers.
 """
 
 import tempfile

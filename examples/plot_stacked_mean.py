@@ -1,9 +1,9 @@
 """
-Many estimates, stacked
-=======================
+Average many estimates: the stacked mean
+========================================
 
-Filters, Gaussians and clusters see different things in a sample. The stacked mean weights them
-all by their leave-one-out moments. Radar returns of the ionosphere, 60 rows of 34 columns.
+The stacked mean is a weighted average of many estimates: filters, fitted Gaussians and clusters.
+Leave-one-out chooses the weights. The data are 60 radar returns of the ionosphere with 34 columns.
 """
 
 import numpy as np

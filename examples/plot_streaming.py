@@ -1,9 +1,9 @@
 """
-Rows that come once
-===================
+A kernel mean of a stream
+=========================
 
-``partial_fit`` adds rows to a mean without keeping them. The 1797 digits in batches of 100, and
-the distance of the mean so far from the mean of all.
+``partial_fit`` adds rows to a kernel mean without keeping them. 1797 digits arrive in batches of
+100. The picture shows the distance between the mean so far and the mean of all rows.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Do two samples come from one distribution?
 ==========================================
 
-One exact p-value for many kernels, bandwidths and statistics, and the witness function: large at
-rows of the first sample that the second lacks. Wines of two growers.
+The test gives one exact p-value for many kernels, bandwidths and statistics. The witness function
+is large where the first sample has more rows. The data are wines of two growers.
 """
 
 from sklearn.datasets import load_wine

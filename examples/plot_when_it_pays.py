@@ -2,9 +2,8 @@
 When does shrinkage pay?
 ========================
 
-The narrower the kernel, the less a sample says about the mean, and the more shrinkage gains.
-Radar returns of the ionosphere, 100 rows of 34 columns, with bandwidths around the median
-distance.
+The narrower the kernel, the more shrinkage gains. The data are 100 radar returns of the ionosphere
+with 34 columns; the bandwidths are multiples of the median distance.
 """
 
 import matplotlib.pyplot as plt

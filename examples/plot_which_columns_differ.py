@@ -2,8 +2,8 @@
 Which columns differ?
 =====================
 
-A test of two samples also tests every column separately, corrected for their number. Benign and
-malignant tumours, 60 of each, ten measurements.
+A test of two samples also tests each column, corrected for the number of columns. The data are ten
+measurements of 60 benign and 60 malignant tumours.
 """
 
 import matplotlib.pyplot as plt

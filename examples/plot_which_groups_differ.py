@@ -2,9 +2,9 @@
 Which groups differ?
 ====================
 
-Eleven vowels, 90 rows of ten measurements each, by fifteen speakers. Every speaker says every
-vowel, so labels are permuted within speakers. All vowels differ; which of them differ by more than
-a tolerance?
+Fifteen speakers say eleven vowels: 90 rows of ten measurements for each vowel. Every speaker says
+every vowel, so labels are permuted within speakers. All vowels differ. Which of them differ by more
+than a tolerance?
 """
 
 import numpy as np

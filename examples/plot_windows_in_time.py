@@ -1,9 +1,9 @@
 """
-Has it changed since the beginning?
-===================================
+MMD over time
+=============
 
-The distance between two kernel means is the maximum mean discrepancy (MMD). Vowels in the order
-of their file: the mean of each block of 66 rows against the mean of the first four blocks.
+The distance between two kernel means is the maximum mean discrepancy (MMD). Here the mean of each
+block of 66 vowels is compared with the mean of the first four blocks, in the order of the file.
 """
 
 import matplotlib.pyplot as plt

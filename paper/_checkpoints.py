@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paper._experiment import Row, Task
-from paper._files import atomic_write, make_folder
+from paper._files import atomic_write
 
 CHECKPOINTS = ".checkpoints"
 """The folder of all checkpoints, among the results."""
@@ -37,10 +37,6 @@ class Checkpoints:
         """Return the checkpoints of tasks that depend on all this and on nothing else."""
         digest = hashlib.sha256(canonical(dependencies).encode()).hexdigest()
         return cls(results / CHECKPOINTS / f"{name}-{digest[:DIGEST_LENGTH]}")
-
-    def make_folder(self) -> None:
-        """Make the folder they are in."""
-        make_folder(self.folder)
 
     def write(self, number: int, task: Task, finished: FinishedTask) -> None:
         """Write the checkpoint of a task."""

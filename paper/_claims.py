@@ -80,6 +80,13 @@ def in_one_cell(lines: Iterable[str]) -> str:
     return "<br>".join(lines)
 
 
+def verdict(is_true: bool) -> str:
+    """Return the verdict on a claim that is true or not."""
+    if is_true:
+        return HOLDS
+    return FAILS
+
+
 def verdict_for(holding: list[str], asked: Iterable[str]) -> str:
     """Return the verdict on a claim about several estimators, given those that it holds for.
 

@@ -26,7 +26,7 @@ from paper import (
     read_results,
     reproduce,
 )
-from paper._files import atomic_write, check_writable
+from paper._files import atomic_write
 from paper.experiments.conditional_accuracy import WINE_QUALITY, wine_quality
 
 RESULTS = Path("muhat-results")
@@ -150,13 +150,9 @@ def reproduce_command(
     if data is not None:
         os.environ[FOLDER_VARIABLE] = str(data.resolve())
     _check_data(chosen, quick)
-    _check_outputs(chosen, folder, pages)
-
-    def write() -> None:
-        _write_figures(chosen, folder)
-        _write_pages(pages, folder)
-
-    reproduce(chosen, folder, quick=quick, again=again, n_jobs=n_jobs, then=write)
+    reproduce(chosen, folder, quick=quick, again=again, n_jobs=n_jobs)
+    _write_figures(chosen, folder)
+    _write_pages(pages, folder)
     if quick:
         typer.echo("Quick run, far below the paper's sizes: no verdicts.")
     for path in pages:
@@ -207,6 +203,7 @@ def _write_figures(chosen: Iterable[Experiment], folder: Path) -> None:
 
 def _write_pages(pages: dict[Path, Page], folder: Path) -> None:
     for path, page in pages.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         finished = read_finished(folder, page.experiments.values())
         atomic_write(path, evidence_page(page, finished, folder, path).encode())
 
@@ -228,7 +225,10 @@ def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
     if "table-2" in names:
         for name in at_hand():
             load_dataset(name)
-        missing = [name for name in NAMES if name not in at_hand()]
+        missing = []
+        for name in NAMES:
+            if name not in at_hand():
+                missing.append(name)
         if missing:
             say(f"table-2 is without {', '.join(missing)}; --data names the folder that has them.")
 
@@ -239,15 +239,3 @@ def _has_data(folder: Path) -> bool:
         if (folder / name).is_file() or (folder / f"{name}.csv").is_file():
             return True
     return False
-
-
-def _check_outputs(chosen: Iterable[Experiment], folder: Path, pages: Iterable[Path]) -> None:
-    """Raise ResultsError, before the work, where a file cannot be written."""
-    outputs = list(pages)
-    for experiment in chosen:
-        for ending in (".csv", ".json", *FORMATS):
-            outputs.append(folder / f"{experiment.name}{ending}")
-    for path in outputs:
-        is_new_folder = not folder.is_dir() and path.parent.resolve() == folder.resolve()
-        if not is_new_folder:  # else it is made by the run
-            check_writable(path)

@@ -151,10 +151,9 @@ def _by_leave_one_out(
     """
     filters = [filter_named(name, kappa2) for name in names]
     choices = [LeaveOneOut().choices(problem, filters) for problem in exact.problems]
-    kept = [
-        [choice.shrinkage(problem) for choice in each]
-        for each, problem in zip(choices, exact.problems, strict=True)
-    ]
+    kept = []
+    for each, problem in zip(choices, exact.problems, strict=True):
+        kept.append([choice.shrinkage(problem) for choice in each])
     losses = exact.of_shrinkage(np.stack(kept, axis=1))
     best = np.argmax([[choice.gain for choice in each] for each in choices], axis=1)
     auto = EstimatorLosses("auto", "loo", losses[np.arange(len(best)), best])
@@ -164,13 +163,12 @@ def _by_leave_one_out(
 def _oracles(exact: ExactLosses, chosen: dict[str, Array], kappa2: float) -> list[EstimatorLosses]:
     """Return the least losses that any rule could reach: over all λ, t, s or truncations."""
     filters = {name: filter_named(name, kappa2) for name in BY_LOO}
-    least = {
-        name: np.minimum(
-            exact.of_path(filter, filter.grid(exact.problem)).min(axis=-1), chosen[name]
-        )
-        for name, filter in filters.items()
-        if not filter.constant
-    }
+    least = {}
+    for name, filter in filters.items():
+        if not filter.constant:
+            least[name] = np.minimum(
+                exact.of_path(filter, filter.grid(exact.problem)).min(axis=-1), chosen[name]
+            )
     truncations = exact.of_path(LeadingComponents(), np.arange(exact.problem.n + 1))
     least |= {"s-kmse": exact.of_best_multiple(), "tsvd": truncations.min(axis=-1)}
     return [EstimatorLosses(name, "oracle", losses) for name, losses in least.items()]

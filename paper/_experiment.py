@@ -44,7 +44,10 @@ def single_task(settings: Settings) -> list[Task]:
 
 def rows_of_tasks(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the rows of all tasks, where they are the table."""
-    return [row for rows in results for row in rows]
+    found: list[Row] = []
+    for rows in results:
+        found.extend(rows)
+    return found
 
 
 def in_blocks(case: Task, count: int, size: int) -> list[Task]:

@@ -125,9 +125,9 @@ class Line:
 
 def line(estimator: str, rule: str, rows: Sequence[Row], x: str, y: str) -> Line:
     """Return the line through the rows, from left to right."""
-    columns = [
-        np.array([row[name] for row in rows], float) for name in (x, y, f"{y}_low", f"{y}_high")
-    ]
+    columns = []
+    for name in (x, y, f"{y}_low", f"{y}_high"):
+        columns.append(np.array([row[name] for row in rows], float))
     order = columns[0].argsort()
     return Line(estimator, rule, *(column[order] for column in columns))
 
@@ -137,10 +137,10 @@ def lines(rows: Iterable[Row], x: str, y: str) -> list[Line]:
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["estimator"], row.get("rule") or "paper"), []).append(row)
-    return [
-        line(*key, group, x, y)
-        for key, group in sorted(groups.items(), key=lambda each: place_of(each[1][0]))
-    ]
+    found = []
+    for key, group in sorted(groups.items(), key=lambda each: place_of(each[1][0])):
+        found.append(line(*key, group, x, y))
+    return found
 
 
 def place_of(row: Row) -> tuple[int, int]:
@@ -156,11 +156,11 @@ def place_of(row: Row) -> tuple[int, int]:
 def as_in_the_paper(rows: Iterable[Row]) -> list[Row]:
     """Return the rows of the paper's estimators with the paper's rules, and of ours; no KME."""
     ours = ("auto", "default", "stacked")
-    return [
-        row
-        for row in rows
-        if row["estimator"] != "kme" and (row["rule"] == "paper" or row["estimator"] in ours)
-    ]
+    found = []
+    for row in rows:
+        if row["estimator"] != "kme" and (row["rule"] == "paper" or row["estimator"] in ours):
+            found.append(row)
+    return found
 
 
 def improvements(ax: Any, drawn: Iterable[Line], named: bool = True) -> None:

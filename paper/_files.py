@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -26,33 +26,8 @@ class ResultsError(MuhatError):
 def atomic_write(path: Path, content: bytes) -> None:
     """Write a file, or replace one: beside its place first, then renamed to it."""
     temporary = path.with_name(UNFINISHED_FILES.replace("*", secrets.token_hex(8)))
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except OSError as problem:
-        raise _not_writable(path, problem) from problem
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def check_writable(path: Path) -> None:
-    """Raise ResultsError where no file can be written, before the work whose result goes there."""
-    if path.is_dir():
-        raise ResultsError(str(path), "a file name is needed to write to", "a folder")
-    if not path.parent.is_dir():
-        needed, advice = "a folder is needed to write into", f"make {path.parent} first"
-        raise ResultsError(str(path), needed, "none of that name", advice)
-    if not os.access(path.parent, os.W_OK):
-        raise ResultsError(str(path), "a place that can be written to is needed", "one that cannot")
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder, with those above it, unless it is there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise _not_writable(folder, problem) from problem
+    temporary.write_bytes(content)
+    os.replace(temporary, path)
 
 
 @contextmanager
@@ -61,13 +36,9 @@ def locked(folder: Path) -> Iterator[None]:
 
     Files that a killed run was writing are deleted.
     """
-    make_folder(folder)
-    descriptor = None
-    if fcntl is not None:
-        descriptor = os.open(folder, os.O_RDONLY)
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = _lock(folder)
     try:
-        if descriptor is not None:
-            _lock(descriptor, folder)
         for path in folder.rglob(UNFINISHED_FILES):
             path.unlink(missing_ok=True)
         yield
@@ -76,18 +47,16 @@ def locked(folder: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _lock(descriptor: int, folder: Path) -> None:
-    assert fcntl is not None
+def _lock(folder: Path) -> int | None:
+    """Return what holds the lock until it is closed; None where the system has no locks."""
+    if fcntl is None:
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
+        os.close(descriptor)
         needed = "one run at a time can write its results here"
         advice = "wait for the first or name another folder"
         raise ResultsError(str(folder), needed, "a second one", advice) from None
-    except OSError:  # a file system that has no locks
-        pass
-
-
-def _not_writable(path: Path, problem: OSError) -> ResultsError:
-    needed = "a place that can be written to is needed"
-    return ResultsError(str(path), needed, problem.strerror or problem, "name another")
+    return descriptor

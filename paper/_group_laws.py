@@ -210,7 +210,10 @@ def towns(T: int, rng: np.random.Generator) -> PopulationGroups:
     sample = load_dataset("housing")
     names = list(sample.feature_names)
     same = [names.index(name) for name in TOWN_COLUMNS]
-    others = [place for place in range(len(names)) if place not in same]
+    others = []
+    for place in range(len(names)):
+        if place not in same:
+            others.append(place)
     _, codes = np.unique(sample.data[:, same], axis=0, return_inverse=True)
     return _by_code(sample.data[:, others], codes.ravel(), T)
 

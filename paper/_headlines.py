@@ -3,7 +3,7 @@
 from os import PathLike
 
 from paper._results import read_results
-from paper._tables import one
+from paper._tables import column, one, where
 from paper.experiments.finite_populations import over_laws
 
 
@@ -29,7 +29,7 @@ def _of_levels(folder: str | PathLike[str]) -> str:
     """Return how often tests rejected where there was nothing to find."""
     rows = read_results(folder, "test-levels").rows
     rates = [100 * row["rejected"] for row in rows]
-    draws = min(row["draws"] for row in rows)
+    draws = column(rows, "draws").min()
     return (
         f"In {len(rows)} simulated settings without a difference, {draws:.0f} draws each, they "
         f"rejected at level 5 % in {min(rates):.1f} to {max(rates):.1f} % of draws."
@@ -42,13 +42,14 @@ def _of_power(folder: str | PathLike[str]) -> str:
     margins = {}
     for row in rows:
         if row["test"] == "default":
-            same = [
-                each["power"]
-                for each in rows
-                if each["test"] not in ("default", "former")
-                and (each["problem"], each["alternative"], each["n"])
-                == (row["problem"], row["alternative"], row["n"])
-            ]
+            same = []
+            for each in rows:
+                if each["test"] not in ("default", "former") and (
+                    each["problem"],
+                    each["alternative"],
+                    each["n"],
+                ) == (row["problem"], row["alternative"], row["n"]):
+                    same.append(each["power"])
             margins[row["problem"], row["alternative"], row["n"]] = row["power"] - max(same)
     above = sum(margin > 0.05 for margin in margins.values())
     below = sum(margin < -0.05 for margin in margins.values())
@@ -63,7 +64,10 @@ def _of_power(folder: str | PathLike[str]) -> str:
 def _of_intervals(folder: str | PathLike[str]) -> str:
     """Return how many new values were inside conformal intervals."""
     rows = read_results(folder, "accuracy").rows
-    shares = [100 * row["coverage"] for row in rows if row["method"] == "conformal"]
+    shares = []
+    for row in rows:
+        if row["method"] == "conformal":
+            shares.append(100 * row["coverage"])
     return (
         f"On {len(shares)} data sets, conformal intervals at 90 % held {min(shares):.0f} to "
         f"{max(shares):.0f} % of new values."
@@ -72,9 +76,7 @@ def _of_intervals(folder: str | PathLike[str]) -> str:
 
 def _of_default(folder: str | PathLike[str]) -> str:
     """Return what the default estimate of one kernel mean gains, and the worst of its cells."""
-    rows = [
-        row for row in read_results(folder, "default-rule").rows if row["estimator"] == "default"
-    ]
+    rows = where(read_results(folder, "default-rule").rows, estimator="default")
     worst = min(rows, key=lambda row: row["gain"] + 2 * row["error"])
     mean = sum(row["gain"] for row in rows) / len(rows)
     return (
@@ -109,10 +111,13 @@ def _of_populations(folder: str | PathLike[str]) -> str:
 def _of_bandwidths(folder: str | PathLike[str]) -> str:
     """Return what F-KMSE gains on the paper's family, from a narrow kernel to the median rule's."""
     rows = read_results(folder, "when-it-pays").rows
-    gains = [
-        one(rows, panel="bandwidth", estimator="f-kmse", rule="paper", factor=factor)["improvement"]
-        for factor in (0.1, 0.2, 1.0)
-    ]
+    gains = []
+    for factor in (0.1, 0.2, 1.0):
+        gains.append(
+            one(rows, panel="bandwidth", estimator="f-kmse", rule="paper", factor=factor)[
+                "improvement"
+            ]
+        )
     return (
         f"On the paper's synthetic data (n = 50, d = 20) F-KMSE removes {gains[0]:.0f} % of the "
         f"plain average's risk at a tenth of the median rule's bandwidth, {gains[1]:.0f} % at a "

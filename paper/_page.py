@@ -47,11 +47,10 @@ def evidence_page(page: Page, results: Mapping[str, Results], folder: Path, besi
         Where the page will be, from which it links to them.
     """
     links = quote(Path(os.path.relpath(folder, beside.parent)).as_posix())
-    found = [
-        (experiment, results[name])
-        for name, experiment in page.experiments.items()
-        if name in results
-    ]
+    found = []
+    for name, experiment in page.experiments.items():
+        if name in results:
+            found.append((experiment, results[name]))
     parts = [f"# {page.title}", _preface(page, found)]
     for title, table in (("Claims", _claims(found)), ("Results", _findings(found))):
         parts += [f"## {title}", table] if table else []
@@ -63,13 +62,25 @@ def evidence_page(page: Page, results: Mapping[str, Results], folder: Path, besi
 def _preface(page: Page, found: list[tuple[Experiment, Results]]) -> str:
     commits = sorted({str(results.provenance.get("commit") or "unknown") for _, results in found})
     seconds = sum(results.provenance["seconds"] for _, results in found)
-    small = [experiment.name for experiment, results in found if experiment.is_quick(results)]
+    small = []
+    for experiment, results in found:
+        if experiment.is_quick(results):
+            small.append(experiment.name)
     lines = [
         f"{page.preface} Brackets are 95 % confidence intervals unless said otherwise.",
         f"Commit {', '.join(commits)}; {seconds / 60:.0f} minutes of work on one core.",
     ]
+    dirty = []
+    for experiment, results in found:
+        if str(results.provenance.get("commit")).endswith("-dirty"):
+            dirty.append(experiment.name)
+    if dirty:
+        lines.append(f"Computed with changes that were not committed: {', '.join(dirty)}.")
     there = [experiment.name for experiment, _ in found]
-    missing = [name for name in page.experiments if name not in there]
+    missing = []
+    for name in page.experiments:
+        if name not in there:
+            missing.append(name)
     if missing:
         lines.append(f"Without results: {', '.join(missing)}.")
     if small:

@@ -17,24 +17,6 @@ import muhat
 PACKAGES = {"muhat": Path(muhat.__file__).parent, "paper": Path(__file__).parent}
 """Where the source code is, by the name of the package."""
 
-WITHOUT_NUMBERS = (
-    "muhat/__main__.py",
-    "muhat/cli",
-    "muhat/plots",
-    "muhat/report",
-    "muhat/_reportable.py",
-    "paper/__main__.py",
-    "paper/_claims.py",
-    "paper/_command.py",
-    "paper/_figures.py",
-    "paper/_files.py",
-    "paper/_page.py",
-    "paper/_progress.py",
-)
-"""The source code that no number depends on."""
-
-GIT_SECONDS = 30
-
 
 @dataclass(frozen=True)
 class Provenance:
@@ -76,14 +58,12 @@ class Provenance:
 
 
 def source_digest(packages: Mapping[str, Path] = PACKAGES) -> str:
-    """Return a digest of the source code that numbers depend on, as it now is on the disk."""
+    """Return a digest of the source code, as it now is on the disk."""
     digest = hashlib.sha256()
     for package, folder in packages.items():
         for path in sorted(folder.rglob("*.py")):
-            name = Path(package) / path.relative_to(folder)
-            if not any(name.is_relative_to(part) for part in WITHOUT_NUMBERS):
-                size = path.stat().st_size
-                digest.update(f"{name.as_posix()} {size}\n".encode() + path.read_bytes())
+            name, content = Path(package) / path.relative_to(folder), path.read_bytes()
+            digest.update(f"{name.as_posix()} {len(content)}\n".encode() + content)
     return digest.hexdigest()
 
 
@@ -93,17 +73,15 @@ def source_commit(package: Path, results: Path) -> str | None:
     It ends in ``-dirty`` if anything but the results has changed.
     """
     try:
-        _git(
-            package, "ls-files", "--error-unmatch", "__init__.py"
-        )  # else the repository around is someone else's
+        # Else the repository around is someone else's.
+        _git(package, "ls-files", "--error-unmatch", "__init__.py")
         commit = _git(package, "rev-parse", "HEAD")
         top = Path(_git(package, "rev-parse", "--show-toplevel")).resolve()
-        inside = results.resolve().is_relative_to(top) and results.resolve() != top
         but_results = []
-        if inside:
+        if top in results.resolve().parents:
             but_results = [f":(exclude){results.resolve().relative_to(top).as_posix()}"]
         changed = _git(top, "status", "--porcelain", "--", ".", *but_results)
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, subprocess.CalledProcessError):
         return None
     if changed:
         return f"{commit}-dirty"
@@ -113,7 +91,4 @@ def source_commit(package: Path, results: Path) -> str | None:
 def _git(folder: Path, *arguments: str) -> str:
     """Return what git prints, without waiting for another git."""
     command = ["git", "-C", str(folder), "--no-optional-locks", *arguments]
-    output = subprocess.run(
-        command, capture_output=True, text=True, check=True, timeout=GIT_SECONDS
-    ).stdout
-    return output.strip()
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

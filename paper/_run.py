@@ -1,11 +1,10 @@
 """Running experiments: what is finished stays finished, however a run ends."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from numbers import Integral
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,11 @@ from joblib import cpu_count
 from muhat.errors import MuhatError
 from paper._checkpoints import Checkpoints, FinishedTask, as_json, canonical
 from paper._experiment import Experiment, Results, Settings, Task
-from paper._files import ResultsError, check_writable, locked
+from paper._files import ResultsError, locked
 from paper._progress import Progress
 from paper._provenance import Provenance
 from paper._results import read_results, table_path, write_results
-from paper._workers import TaskCall, TaskError, in_processes, process_pool
+from paper._workers import TaskCall, in_processes, process_pool
 
 ALL_CORES = -1
 """The number of jobs that stands for one per core."""
@@ -33,7 +32,6 @@ def reproduce(
     again: bool = False,
     n_jobs: int = ALL_CORES,
     progress: Progress | None = None,
-    then: Callable[[], object] | None = None,
 ) -> None:
     """Run experiments and write a table for each, resuming an interrupted run.
 
@@ -56,42 +54,32 @@ def reproduce(
         How many tasks run at a time, each in a process of its own; -1 for one per core.
     progress : Progress, optional
         What is shown of the run; by default lines on stderr, and a bar on a terminal.
-    then : callable, optional
-        Called at the end, while no other run can write to the folder.
 
     Raises
     ------
     ResultsError
-        If the folder cannot be written to, another run is writing there, or it has results of
-        other settings.
+        If another run is writing to the folder, or it has results of other settings.
     TaskError
         If a task cannot be computed; it names the experiment and the task.
     KeyboardInterrupt
         After Ctrl-C, when the workers have ended.
     """
     place = Path(folder)
-    jobs = _job_count(n_jobs)
     shown = progress or Progress()
-    with locked(place):
+    with locked(place), process_pool(_job_count(n_jobs)) as pool:
         provenance = Provenance.from_process(place)
-        runs = [_Run.from_experiment(each, place, quick, provenance) for each in experiments]
-        for run in runs:
-            check_writable(table_path(place, run.experiment.name))
+        runs = []
+        for experiment in experiments:
+            run = _Run.from_experiment(experiment, place, quick, provenance)
+            there = None
             if not again:
-                run.check_settings()
-        with process_pool(jobs) as pool:
-            for run in runs:
-                there = None
-                if not again:
-                    there = run.results()
-                if there is None:
-                    run.compute(pool, shown)
-                else:
-                    same_source = there.provenance.get("source") == provenance.source
-                    shown.skipped(run.experiment.name, same_source=same_source)
-                run.checkpoints.delete()
-        if then is not None:
-            then()
+                there = run.finished_results()
+            if there is None:
+                runs.append(run)
+            else:
+                run.skip(there, shown)
+        for run in runs:
+            run.compute(pool, shown)
 
 
 @dataclass(frozen=True)
@@ -119,84 +107,84 @@ class _Run:
         checkpoints = Checkpoints.from_dependencies(folder, experiment.name, *dependencies)
         return cls(experiment, folder, settings, tasks, provenance, checkpoints)
 
-    def check_settings(self) -> None:
-        """Raise ResultsError where results of other settings, of any version, would be lost."""
+    def finished_results(self) -> Results | None:
+        """Return the results of these settings by this version of muhat, if there are some.
+
+        Results of other settings, by any version, would be lost: they raise ResultsError.
+        """
+        name = self.experiment.name
         try:
-            there = read_results(self.folder, self.experiment.name)
+            there = read_results(self.folder, name)
         except ResultsError:
-            return
-        if not self._has_these_settings(there):
-            name = self.experiment.name
+            return None
+        if canonical(there.settings) != canonical(self.settings):
             needed = f"a folder without results of {name} that have other settings is needed"
             advice = "name another by --out, or write over them with --again"
             raise ResultsError(str(self.folder), needed, "one that has some", advice)
-
-    def results(self) -> Results | None:
-        """Return the results that are there, if of these settings and this version of muhat."""
-        try:
-            there = read_results(self.folder, self.experiment.name)
-            version = there.provenance["versions"]["muhat"]
-        except (ResultsError, LookupError, TypeError):
+        if there.provenance["versions"].get("muhat") != self.provenance.versions["muhat"]:
             return None
-        is_current = version == self.provenance.versions["muhat"]
-        if is_current and self._has_these_settings(there):
-            return there
-        return None
+        return there
+
+    def skip(self, there: Results, progress: Progress) -> None:
+        """Report results that are there already, and delete what a kill left of their run."""
+        same_source = there.provenance.get("source") == self.provenance.source
+        progress.skipped(self.experiment.name, same_source=same_source)
+        self.checkpoints.delete()
 
     def compute(self, pool: ProcessPoolExecutor, progress: Progress) -> None:
         """Compute the tasks that have no checkpoint, and write the results."""
         name = self.experiment.name
-        missing = [number for number, finished in enumerate(self._finished()) if finished is None]
-        progress.started(name, len(self.tasks), len(self.tasks) - len(missing))
+        finished = self._finished()
+        progress.started(name, len(self.tasks), len(finished))
         try:
-            self._compute_tasks(missing, pool, progress)
+            self._compute_tasks(finished, pool, progress)
             seconds = self._write()
         except KeyboardInterrupt:
-            finished = sum(each is not None for each in self._finished())
-            progress.interrupted(name, len(self.tasks), finished)
+            progress.interrupted(name, len(self.tasks), len(self._finished()))
             raise
         progress.written(name, str(table_path(self.folder, name)), seconds)
+        self.checkpoints.delete()
 
     def _compute_tasks(
-        self, numbers: list[int], pool: ProcessPoolExecutor, progress: Progress
+        self, finished: Container[int], pool: ProcessPoolExecutor, progress: Progress
     ) -> None:
-        """Compute some of the tasks and write a checkpoint for each as it is finished."""
-        if not numbers:
-            return
-        self.checkpoints.make_folder()
-        source = self.provenance.source
-        calls = [
-            TaskCall(self.experiment, self.settings, number, self.tasks[number], source)
-            for number in numbers
-        ]
+        """Compute the tasks without a checkpoint and write one for each as it is finished."""
+        self.checkpoints.folder.mkdir(parents=True, exist_ok=True)
+        calls = []
+        for number, task in enumerate(self.tasks):
+            if number not in finished:
+                calls.append(TaskCall(self.experiment, self.settings, number, task))
         with closing(in_processes(calls, pool)) as computed:
-            for call, finished in computed:
-                self.checkpoints.write(call.number, call.task, finished)
+            for call, result in computed:
+                self.checkpoints.write(call.number, call.task, result)
                 progress.task_done()
 
-    def _finished(self) -> list[FinishedTask | None]:
-        """Return every task that has a checkpoint, and None for the others."""
-        return [self.checkpoints.read(number, task) for number, task in enumerate(self.tasks)]
+    def _finished(self) -> dict[int, FinishedTask]:
+        """Return the tasks that have a checkpoint, by number."""
+        found = {}
+        for number, task in enumerate(self.tasks):
+            finished = self.checkpoints.read(number, task)
+            if finished is not None:
+                found[number] = finished
+        return found
 
     def _write(self) -> float:
         """Write the results and return the seconds of work in them."""
-        name = self.experiment.name
-        finished = [task for task in self._finished() if task is not None]
-        if len(finished) < len(self.tasks):
-            raise TaskError(f"{name}: checkpoints cannot be read again; start the run again.")
-        rows = self.experiment.table(self.settings, [task.rows for task in finished])
+        finished = self._finished()
+        rows, seconds = [], 0.0
+        for number in range(len(self.tasks)):
+            rows.append(finished[number].rows)
+            seconds += finished[number].seconds
         about = {
-            "name": name,
+            "name": self.experiment.name,
             "title": self.experiment.title,
             "settings": self.settings,
             **asdict(self.provenance),
-            "seconds": sum(task.seconds for task in finished),
+            "seconds": seconds,
         }
-        write_results(self.folder, name, rows, about)
-        return float(about["seconds"])
-
-    def _has_these_settings(self, results: Results) -> bool:
-        return canonical(results.settings) == canonical(self.settings)
+        table = self.experiment.table(self.settings, rows)
+        write_results(self.folder, self.experiment.name, table, about)
+        return seconds
 
 
 def _through_json(content: Any) -> Any:
@@ -206,8 +194,9 @@ def _through_json(content: Any) -> Any:
 
 def _job_count(n_jobs: int) -> int:
     """Return how many tasks run at a time."""
-    is_whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
-    if not is_whole or not (n_jobs >= 1 or n_jobs == ALL_CORES):
+    if n_jobs == ALL_CORES:
+        return int(cpu_count())
+    if n_jobs < 1:
         needed = "n_jobs must be a whole number from 1, or -1 for all cores"
-        raise MuhatError("reproduce", needed, repr(n_jobs))
-    return int(cpu_count() if n_jobs == ALL_CORES else n_jobs)
+        raise MuhatError("reproduce", needed, n_jobs)
+    return n_jobs

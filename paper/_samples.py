@@ -63,10 +63,12 @@ def exact_losses(draws: Iterable[Draw], kernels: Iterable[Kernel] | None = None)
 
 def loss_rows(found: Iterable[EstimatorLosses], **case: Any) -> list[Row]:
     """Return the losses of a block, a row for each estimator and rule."""
-    return [
-        {**case, "estimator": each.estimator, "rule": each.rule, "losses": each.losses.tolist()}
-        for each in found
-    ]
+    collected = []
+    for each in found:
+        collected.append(
+            {**case, "estimator": each.estimator, "rule": each.rule, "losses": each.losses.tolist()}
+        )
+    return collected
 
 
 def joined(results: Sequence[Sequence[Row]]) -> list[Row]:
@@ -104,7 +106,11 @@ def risk_table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row
 
 def losses_by_case(estimator: str, rows: Sequence[Row]) -> dict[tuple[Any, ...], Array]:
     """Return the losses of one estimator by case, to compare others with."""
-    return {case_of(row): np.array(row["losses"]) for row in rows if row["estimator"] == estimator}
+    found = {}
+    for row in rows:
+        if row["estimator"] == estimator:
+            found[case_of(row)] = np.array(row["losses"])
+    return found
 
 
 def case_of(row: Row) -> tuple[Any, ...]:

@@ -2,14 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-from scipy.interpolate import PchipInterpolator
-
-from paper._arrays import Array
-
-CURVE_POINTS = 600
-"""Points of a curve that is drawn smooth."""
-
 
 def style(colour: str = "#999999", marker: str = "*") -> dict[str, Any]:
     """Return a colour and a marker as keywords of matplotlib."""
@@ -41,13 +33,3 @@ def zero_is_kme(ax: Any, named: bool = True) -> None:
             textcoords="offset points",
             va="center",
         )
-
-
-def smooth(x: Array, y: Array) -> tuple[Array, Array]:
-    """Return a smooth curve through points that lie on one; it overshoots none of them."""
-    x, places = np.unique(x, return_index=True)
-    if len(x) < 3:
-        return x, y[places]
-    between = np.interp(np.linspace(0, len(x) - 1, CURVE_POINTS), np.arange(len(x)), x)
-    fine = np.union1d(x, between)
-    return fine, PchipInterpolator(x, y[places])(fine)

@@ -53,7 +53,30 @@ def where(rows: Iterable[Row], **values: object) -> list[Row]:
     >>> where([{"n": 10, "loss": 0.1}, {"n": 20, "loss": 0.2}], n=20)
     [{'n': 20, 'loss': 0.2}]
     """
-    return [row for row in rows if all(row[name] == value for name, value in values.items())]
+    found = []
+    for row in rows:
+        if _has(row, values):
+            found.append(row)
+    return found
+
+
+def _has(row: Row, values: dict[str, object]) -> bool:
+    return all(row[name] == value for name, value in values.items())
+
+
+def where_not(rows: Iterable[Row], **values: object) -> list[Row]:
+    """Return the rows without those whose columns have the values given.
+
+    Examples
+    --------
+    >>> where_not([{"n": 10, "loss": 0.1}, {"n": 20, "loss": 0.2}], n=20)
+    [{'n': 10, 'loss': 0.1}]
+    """
+    found = []
+    for row in rows:
+        if not _has(row, values):
+            found.append(row)
+    return found
 
 
 def one(rows: Iterable[Row], **values: object) -> Row:
@@ -113,7 +136,10 @@ def distinct(rows: Iterable[Row], column: str, order: Iterable[Any] = ()) -> lis
     [10, 20]
     """
     found = dict.fromkeys(row[column] for row in rows)
-    first = [value for value in order if value in found]
+    first = []
+    for value in order:
+        if value in found:
+            first.append(value)
     return [*first, *(value for value in found if value not in first)]
 
 

@@ -1,8 +1,8 @@
 """Tasks computed in parallel by processes of this machine, each on one core.
 
-A worker outlives a parent that is killed, and a busy one finishes its task first. Ours hold the
-reading end of a pipe whose writing end only the parent has. They end when it closes: because the
-parent closed it, after Ctrl-C or a task that failed, or because the parent is gone.
+A worker would outlive a parent that is killed, and a busy one would finish its task first. Ours
+wait in a thread for the end of the parent, which itself kills them after Ctrl-C or a task that
+failed.
 """
 
 import os
@@ -13,17 +13,13 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from multiprocessing import Pipe, get_context, resource_tracker
-from multiprocessing.connection import Connection
-from multiprocessing.connection import wait as wait_for_any
+from multiprocessing import active_children, get_context, parent_process, resource_tracker
 from time import process_time
 
 from threadpoolctl import threadpool_limits
 
 from paper._checkpoints import FinishedTask
 from paper._experiment import Experiment, Settings, Task
-from paper._provenance import source_digest
 
 ONE_CORE_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"), "1")
 """The environment of a worker: muhat and joblib then use one core."""
@@ -35,25 +31,18 @@ class TaskError(RuntimeError):
 
 @dataclass(frozen=True)
 class TaskCall:
-    """All that a worker needs to compute a task.
-
-    ``source`` is the digest of the source code that the run was started with.
-    """
+    """All that a worker needs to compute a task."""
 
     experiment: Experiment
     settings: Settings
     number: int
     task: Task
-    source: str
 
     def __str__(self) -> str:
         return f"{self.experiment.name}, task {self.number} {self.task}"
 
     def compute(self) -> FinishedTask:
         """Compute the task, with BLAS on one thread, so that its last bits are always the same."""
-        if own_source() != self.source:
-            reason = "this worker has other source code than the run was started with"
-            raise TaskError(f"{self}: {reason}; start the run again.")
         start = process_time()
         try:
             with threadpool_limits(limits=1):
@@ -63,39 +52,33 @@ class TaskCall:
         return FinishedTask(rows, process_time() - start)
 
 
-@cache
-def own_source() -> str:
-    """Return the digest of the source code that this process was started with."""
-    return source_digest()
-
-
 @contextmanager
 def process_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Give processes that start with the first tasks; after an error they end at once."""
-    alive, held_by_parent = Pipe(duplex=False)
-    pool = ProcessPoolExecutor(n_jobs, get_context("spawn"), _start_worker, (alive,))
+    pool = ProcessPoolExecutor(n_jobs, get_context("spawn"), _start_worker)
     try:
         yield pool
     except BaseException:
-        held_by_parent.close()
+        for worker in active_children():
+            worker.kill()
         raise
     finally:
         pool.shutdown()
-        held_by_parent.close()
-        alive.close()
 
 
 def in_processes(
     calls: Sequence[TaskCall], pool: ProcessPoolExecutor
 ) -> Generator[tuple[TaskCall, FinishedTask], None, None]:
     """Yield tasks as they are finished; those that measure times are computed one at a time."""
-    groups = [calls]
-    if calls[0].experiment.alone:
-        groups = [[call] for call in calls]
+    together = max(1, len(calls))
+    if calls and calls[0].experiment.alone:
+        together = 1
     try:
-        for group in groups:
+        for start in range(0, len(calls), together):
+            futures = {}
             with _interrupts_deferred():
-                futures = {pool.submit(call.compute): call for call in group}
+                for call in calls[start : start + together]:
+                    futures[pool.submit(call.compute)] = call
             for future in as_completed(futures):
                 yield futures[future], future.result()
     except BrokenProcessPool as problem:
@@ -104,16 +87,18 @@ def in_processes(
         raise TaskError(message) from problem
 
 
-def _start_worker(alive: Connection) -> None:
+def _start_worker() -> None:
     """Set up a worker: one core, no Ctrl-C, and an end with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.update(ONE_CORE_ENVIRONMENT)
-    threading.Thread(target=_end_with_parent, args=(alive,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def _end_with_parent(alive: Connection) -> None:
-    """Wait until the parent closes the pipe or is gone, and end this process at once."""
-    wait_for_any([alive])
+def _end_with_parent() -> None:
+    """Wait until the parent is gone, and end this process at once."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
     os._exit(1)
 
 

@@ -168,11 +168,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found = []
     for path in files:
         rows = rows_of_file(path)
-        each = [
-            gains(rows, kernel, asked.n, asked.samples, asked.seed) for kernel in KERNELS.values()
-        ]
+        each = []
+        for kernel in KERNELS.values():
+            each.append(gains(rows, kernel, asked.n, asked.samples, asked.seed))
         distinct = len(np.unique(rows, axis=0)) / len(rows)
-        found.append(SetGains(path.stem, *rows.shape, distinct >= DISTINCT, each))
+        n_rows, n_columns = rows.shape
+        found.append(SetGains(path.stem, n_rows, n_columns, distinct >= DISTINCT, each))
     _print_gains(found)
 
 
@@ -181,7 +182,10 @@ def _print_gains(found: Sequence[SetGains]) -> None:
     lines = []
     for each in found:
         lines.append([each.name, f"{each.n_rows} × {each.n_columns}", *map(_pair, each.gains)])
-    repeating = [each for each in found if not each.is_distinct]
+    repeating = []
+    for each in found:
+        if not each.is_distinct:
+            repeating.append(each)
     lines += _summary("all sets", found)
     if repeating and len(repeating) < len(found):
         lines += _summary("sets of distinct rows", [each for each in found if each.is_distinct])

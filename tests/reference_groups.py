@@ -148,8 +148,8 @@ def joint_weights(K, codes, folds, F, kappa):
     W = np.array([sum(by_group[t, m] * found[m][t] for m in range(15)) for t in range(T)])
     for t in range(T):
         W[t] = np.eye(T)[t] + limited_step(W[t] - np.eye(T)[t], G, D[t], kappa)
-    gained = np.zeros(2)
-    risk, expected, noise = 0.0, 0.0, 0.0
+    gained = np.zeros((2, T))
+    risk, expected, noise = np.zeros(T), 0.0, 0.0
     for f in range(F):
         others = np.arange(F) != f
         fitted = weights_by_size(B[others], a[others], counts[others], n)
@@ -159,16 +159,33 @@ def joint_weights(K, codes, folds, F, kappa):
                 step = limited_step(weights - np.eye(15)[0], B[f, t], left_out_noise[f, t], kappa)
                 w = np.eye(15)[0] + step
                 plain = B[f, t, 0, 0] - 2 * a[f, t, 0]
-                gained[place] += count * (plain - (w @ B[f, t] @ w - 2 * a[f, t] @ w))
+                gained[place, t] += count * (plain - (w @ B[f, t] @ w - 2 * a[f, t] @ w))
                 if place == 0:
                     kept = w @ own_weights[f, t]
                     length = step @ B[f, t] @ step
                     expected += count * (2 * (1 - kept) * left_out_noise[f, t] - length)
-            risk += count * (B[f, t, 0, 0] - a[f, t, 0])
+            risk[t] += count * (B[f, t, 0, 0] - a[f, t, 0])
             noise += count * left_out_noise[f, t]
     all_expected, all_noise = 0.0, 0.0
     for t in np.flatnonzero(counts.sum(axis=0)):
         step = W[t] - np.eye(T)[t]
         all_expected += n[t] * (2 * (1 - W[t, t]) * D[t] - step @ G @ step)
         all_noise += n[t] * D[t]
-    return W, gained.mean() / risk + all_expected / all_noise - expected / noise
+    fixed = all_expected / all_noise - expected / noise
+    measured = gained.mean(axis=0)
+    scattered = scattered_correction(measured, risk, counts, n)
+    return W, measured.sum() / risk.sum() + (fixed + scattered) / 2
+
+
+def scattered_correction(measured, risk, counts, n):
+    """What all rows add to the gain g = D/(A + D), where A does not change and D falls."""
+    total = 0.0
+    for t in np.flatnonzero(counts.sum(axis=0)):
+        near = np.exp(-0.5 * np.log(n / n[t]) ** 2)
+        g = min(max(near @ measured / (near @ risk), 0.0), 1.0)
+        kept = sum(count * (1 - count / n[t]) for count in counts[:, t])
+        ratio = n[t] / kept if kept else 1.0  # noise without a fold over that with all rows
+        if g > 0:
+            A = ratio * (1 - g) / g  # in units of the noise with all rows
+            total += risk[t] * (1 / (A + 1) - g)
+    return total / risk.sum()

@@ -86,6 +86,26 @@ def test_a_conditional_mean_predicts_with_intervals_and_quantiles():
     )
 
 
+def test_a_regression_has_the_intervals_of_predict_unless_others_or_none_are_asked_for():
+    model = ConditionalMean().fit(OLD[["a", "<b>"]], OLD["γ"])
+    muhat.save(model, "model.muhat")
+    found = applied("model.muhat", "new.csv")
+    ends = model.predict_interval(NEW[["a", "<b>"]], 0.9)
+    assert found[["lower", "upper"]].to_numpy().tolist() == ends.tolist()
+    assert list(applied("model.muhat", "new.csv", "--interval", 0)) == ["prediction"]
+    assert list(applied("model.muhat", "new.csv", "--quantiles", 0.5)) == ["prediction", "q0.5"]
+    muhat.save(ConditionalMean().fit(OLD[["a"]][:9], OLD["γ"][:9]), "few.muhat")  # too few for 90 %
+    assert list(applied("few.muhat", "new.csv")) == ["prediction"]
+
+
+def test_rows_far_from_the_training_rows_are_counted():
+    muhat.save(ConditionalMean().fit(OLD[["a", "<b>"]], OLD["γ"]), "model.muhat")
+    assert "far from" not in run("apply", "model.muhat", "new.csv").stderr
+    NEW.assign(a=[0.0] * 7 + [40.0] * 2).to_csv("far.csv", index=False)
+    warning = run("apply", "model.muhat", "far.csv").stderr
+    assert "2 of 9 rows of far.csv lie far from all training rows" in warning
+
+
 @pytest.mark.parametrize("option", ["--standardize", "--no-standardize"])
 def test_a_kept_prediction_finds_its_columns_by_their_names(option):
     assert (
@@ -110,7 +130,8 @@ def test_several_outputs_have_a_column_each_and_json_holds_the_same():
     model = ConditionalMean(filter="f-kmse").fit(OLD[["a"]], OLD[["<b>", "γ"]])
     muhat.save(model, "model.muhat")
     found = applied("model.muhat", "new.csv")
-    assert found.columns.tolist() == ["prediction_0", "prediction_1"]
+    names = ["prediction", "lower", "upper"]
+    assert found.columns.tolist() == [f"{name}_{output}" for name in names for output in (0, 1)]
     assert (
         run("apply", "model.muhat", "new.csv", "--out", "found.json").stdout
         == "Saved: found.json\n"
@@ -143,7 +164,7 @@ def test_other_models_say_what_they_can(model, columns):
         (lambda: muhat.compare(OLD.to_numpy(), filters="f-kmse"), [], "got a Comparison."),
         (lambda: KernelMean().fit(OLD), ["--interval", 0.9], "a model of y given x is needed"),
         (lambda: KernelMean().fit(OLD), ["--interval", 0], "a model of y given x is needed"),
-        (lambda: ConditionalMean().fit(OLD[["a"]], OLD["γ"]), ["--interval", 0], "between 0 and 1"),
+        (lambda: ConditionalMean().fit(OLD[["a"]], OLD["γ"]), ["--interval", 9], "between 0 and 1"),
         (lambda: KernelMean().fit(OLD.rename(columns={"a": "other"})), [], "'other'"),
         (lambda: KernelMean().fit(OLD), ["--out", "found.xlsx"], ".csv or .json is needed"),
         (

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def mean_of(kernel, X, masses=None):
 
 
 def drawn_from(X):
-    return ReservoirSample.from_batch(next(iter(ArraySource(X))), size=20_000)
+    return ArraySource(X).total(partial(ReservoirSample.from_batch, size=20_000))
 
 
 class TestTheErrorThatIsMeasured:

@@ -73,10 +73,8 @@ class Counting:
 def test_columns_are_standardised_in_batches_as_they_are_at_once(ends):
     X = sample(1000)
     parts = in_batches(X, *ends)
-    spread = sum(
-        (ColumnMoments.from_batch(batch) for part in parts[1:] for batch in ArraySource(part)),
-        ColumnMoments.from_batch(next(iter(ArraySource(parts[0])))),
-    )
+    first, *others = (ArraySource(part).total(ColumnMoments.from_batch) for part in parts)
+    spread = sum(others, first)
     np.testing.assert_allclose(spread.standardized(X), standardized(X), atol=1e-12)
     assert (spread.standardized(X)[:, -1] == 0).all()
 
@@ -240,7 +238,7 @@ def test_a_score_that_would_take_hours_is_left_out_and_said():
         (
             [np.ones((3, 2))],
             {"gram": "dense"},
-            r"compare: rows that come in batches need .*, got 'dense'",
+            r"compare: rows in batches need .*, got 'dense'",
         ),
         (
             np.ones((3, 2)),
@@ -251,7 +249,7 @@ def test_a_score_that_would_take_hours_is_left_out_and_said():
         (
             iter([np.ones((3, 2))]),
             {},
-            r"compare: batches that can be iterated anew are needed, got a list_iterator",
+            r"compare: batches that can be iterated more than once are needed, got a list_iterator",
         ),
         (Counting([]), {}, "at least one batch is needed"),
         (

@@ -88,7 +88,7 @@ def test_the_default_keeps_the_plain_average_of_yes_and_no():
     X = (np.random.default_rng(SEED).random((50, 1)) < 0.15).astype(float)
     comparison = compare(X, kernel=Gaussian(1.0))
     assert comparison.default.name == "kme"
-    keeps = "KernelMean() with its defaults keeps the plain average here."
+    keeps = "KernelMean() keeps the plain average here."
     assert comparison.default_verdict() == keeps
     assert comparison.best.improvement > 0
     assert (
@@ -162,7 +162,7 @@ def test_a_large_sample_leaves_out_the_scores_that_take_too_long_and_says_so(lar
     names = listed(without_score, len(without_score))
     assert scores.startswith(f"No leave-one-out score for {names}, beyond 300 points")
     assert rules == [f"The parameter of {name} is chosen by gcv, not loo." for name in by_gcv]
-    assert "of those scored" in large_comparison.verdict()
+    assert " with a score" in large_comparison.verdict()
 
 
 def test_a_large_sample_chooses_the_truncation_that_gcv_does(large_comparison):
@@ -299,8 +299,8 @@ def test_the_verdict_names_the_winner_and_its_gain(comparison):
     tried = sum(len(row.grid) for row in comparison.rows)
     assert comparison.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
-        f"these {comparison.n} rows (best of {tried} candidates: {best.gain_text.split()[0]} % "
-        "lower, standard error "
+        f"these {comparison.n} rows. The best of {tried} candidates is "
+        f"{best.gain_text.split()[0]} % lower (standard error "
     )
 
 
@@ -321,16 +321,15 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     assert not unclear.helps
     assert unclear.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
-        f"these 30 rows (best of {tried} candidates: {gain} % lower, standard error {error} %, "
-        f"within chance; {unclear.threshold:.2g} standard errors are needed after correction for "
-        f"the {tried} candidates)."
+        f"these 30 rows. The best of {tried} candidates is {gain} % lower (standard error {error} "
+        f"%), which can be chance: a clear gain needs {unclear.threshold:.2g} standard errors."
     )
     # A wide error of the best does not hide that what KernelMean() takes is clear.
     wide = replace(clear, best=replace(clear.best, standard_error=1e3))
     assert wide.helps
     assert wide.verdict().startswith(f"Shrinkage helps: {clear.default.label} lowers")
     biased = replace(clear, extra_bias=np.inf)
-    assert "%, not enough to be sure once its bias is counted)." in biased.verdict()
+    assert "%), which is not clear once its bias is counted." in biased.verdict()
 
 
 def test_two_rows_are_too_few_for_a_verdict():
@@ -384,8 +383,8 @@ def test_the_verdict_says_when_no_difference_can_be_told(sample):
     gain, error = gain_parts(slight.best.improvement, slight.best.standard_error)
     assert slight.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
-        f"these 40 rows (s-kmse (λ = 0.0001): {gain}, {error}, within chance; "
-        f"{slight.threshold:.2g} standard errors are needed)."
+        f"these 40 rows. s-kmse (λ = 0.0001) is {gain} ({error}), which can be chance: a clear "
+        f"gain needs {slight.threshold:.2g} standard errors."
     )
 
 

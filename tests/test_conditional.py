@@ -17,9 +17,12 @@ from sklearn.utils.estimator_checks import (
 
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import ConditionalMean, Fixed, Gaussian, LeaveOneOut, Nystrom, RandomFeatures, load, save
-from muhat.conditional import ConditionalDistribution
+from muhat.conditional import ConditionalDistribution, ExtrapolationWarning
 from muhat.conditional._distribution import nearest_probabilities
 from muhat.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov
+
+SOME_ARE_FAR = pytest.mark.filterwarnings("ignore::muhat.conditional.ExtrapolationWarning")
+"""For tests that draw so many new rows that some lie far from few training rows."""
 
 EXACT = 1e-9
 """Relative to the size of y: left-out predictions against rows really left out."""
@@ -274,6 +277,7 @@ def coverage(model, draws=20, method="jackknife+"):
     return np.array(covered)
 
 
+@SOME_ARE_FAR
 def test_intervals_hold_what_they_promise():
     given = coverage(
         ConditionalMean(kernel=Gaussian(1.0), filter="tikhonov", selection=Fixed(1e-3))
@@ -285,6 +289,7 @@ def test_intervals_hold_what_they_promise():
     )  # what the theorem promises, though it does not speak of a chosen parameter
 
 
+@SOME_ARE_FAR
 def test_conformal_intervals_hold_what_they_promise_though_everything_was_chosen():
     covered = coverage(ConditionalMean(filter="tikhonov"), method="conformal")
     assert covered.mean() > 0.9 - 2 * covered.std() / np.sqrt(len(covered))
@@ -594,6 +599,7 @@ LAWS = {
 }
 
 
+@SOME_ARE_FAR
 @pytest.mark.parametrize("law", LAWS)
 def test_default_intervals_hold_about_what_they_say(law):
     covered, at_the_ends = [], []
@@ -612,6 +618,47 @@ def test_default_intervals_hold_about_what_they_say(law):
         left, right = np.mean(at_the_ends, axis=0)
         assert left < 0.97
         assert right > 0.80
+
+
+def test_points_far_from_all_rows_are_those_of_the_definition():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(80, 3)) * [1, 100, 0.01]
+    X = np.concatenate([X, X[:20]])  # copies do not make rows nearer to others
+    model = ConditionalMean().fit(X, X[:, 0])
+    new = rng.normal(size=(60, 3)) * [3, 300, 0.03]
+    Z, points = ((rows - X.mean(axis=0)) / X.std(axis=0) for rows in (X[:80], new))
+    nearest = []
+    for i in range(80):
+        nearest.append(min(np.linalg.norm(Z[i] - Z[j]) for j in range(80) if j != i))
+    expected = []
+    for x in points:
+        margin = (Z.max(axis=0) - Z.min(axis=0)) / 2
+        is_outside = np.any(x > Z.max(axis=0) + margin) or np.any(x < Z.min(axis=0) - margin)
+        distance = min(np.linalg.norm(x - z) for z in Z)
+        expected.append(bool(is_outside or distance > 2 * np.quantile(nearest, 0.99)))
+    assert 3 < sum(expected) < 57
+    assert model.is_far(new).tolist() == expected
+    with pytest.warns(ExtrapolationWarning, match=f"^{sum(expected)} of 60 rows lie far from all"):
+        model.predict_interval(new)
+    batches = ConditionalMean(gram=Nystrom(80)).fit_batches(
+        [np.column_stack([X, X[:, 0]])], target=3
+    )
+    assert batches.is_far(new).tolist() == expected
+    K = Gaussian(1.0)(X)
+    assert not ConditionalMean(kernel="precomputed").fit(K, X[:, 0]).is_far(K).any()
+
+
+@pytest.mark.parametrize("law", ["normal", "uniform", "counts"])
+def test_hardly_a_row_of_the_same_law_is_far(law):
+    rng = np.random.default_rng(6)
+    draw = {
+        "normal": lambda n: rng.normal(size=(n, 5)),
+        "uniform": lambda n: rng.uniform(size=(n, 1)),
+        "counts": lambda n: rng.poisson(3.0, size=(n, 2)),
+    }[law]
+    X = draw(200)
+    model = ConditionalMean(filter="f-kmse").fit(X, X[:, 0])
+    assert model.is_far(draw(1000)).mean() <= 0.005
 
 
 def test_the_bandwidth_with_the_least_score_is_taken():
@@ -739,8 +786,8 @@ REFUSED = {
     r"y must be finite, got Input y contains NaN in 1 row \(first: y\[3\]\)": lambda: (
         ConditionalMean().fit(X, np.where(np.arange(20) == 3, np.nan, Y))
     ),
-    "X and y must have as many rows, got 20 rows of X and 19 of y": lambda: ConditionalMean().fit(
-        X, Y[:-1]
+    "X and y must have the same number of rows, got 20 rows of X and 19 of y": lambda: (
+        ConditionalMean().fit(X, Y[:-1])
     ),
     "y must be real numbers, got text": lambda: ConditionalMean().fit(X, np.repeat("a", 20)),
     "y must be real numbers, got complex ones": lambda: ConditionalMean().fit(X, Y + 1j),
@@ -931,6 +978,7 @@ def test_copies_do_not_change_the_estimate(tmp_path):
     np.testing.assert_array_equal(loaded.loo_predictions_, model.loo_predictions_)
 
 
+@SOME_ARE_FAR
 @pytest.mark.parametrize("method", ["residuals", "jackknife+", "conformal"])
 def test_copies_promise_no_more_than_the_different_rows(method):
     """Row by row each copy would be predicted by the other: R² near one, no width."""

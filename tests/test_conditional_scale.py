@@ -118,11 +118,11 @@ def test_a_bandwidth_is_chosen_for_batches_too():
 STREAMED = [ROWS[:, :4]]
 
 REFUSED = {
-    "batches must be an iterable of arrays that can be iterated anew, got a ndarray": lambda: (
+    "batches must be arrays that can be iterated more than once, got a ndarray": lambda: (
         ConditionalMean().fit_batches(ROWS, 3)
     ),
-    "that can be iterated anew, got a list_iterator": lambda: ConditionalMean().fit_batches(
-        iter(STREAMED), 3
+    "that can be iterated more than once, got a list_iterator": lambda: (
+        ConditionalMean().fit_batches(iter(STREAMED), 3)
     ),
     "at least one batch is needed, got none": lambda: ConditionalMean().fit_batches([], 3),
     "target must be columns, of 0, 1, 2, 3, got 'y'": lambda: ConditionalMean().fit_batches(
@@ -134,9 +134,9 @@ REFUSED = {
     "rows in batches take kernel_y='linear'": lambda: ConditionalMean(
         kernel_y="gaussian"
     ).fit_batches(STREAMED, 3),
-    "rows that come in batches need gram='nystrom'": lambda: ConditionalMean(
-        gram="dense"
-    ).fit_batches(STREAMED, 3),
+    "rows in batches need gram='nystrom'": lambda: ConditionalMean(gram="dense").fit_batches(
+        STREAMED, 3
+    ),
     "weights and distributions take every output, got a fit in batches": lambda: (
         ConditionalMean(gram=Nystrom(20))
         .fit_batches(STREAMED, 3)
@@ -157,7 +157,7 @@ REFUSED = {
         da.from_array(X), da.from_array(Y), np.ones(500)
     ),
     "X and y must both be dask arrays": lambda: ConditionalMean().fit(da.from_array(X), Y),
-    "X and y must have as many rows, got 500 and 499": lambda: ConditionalMean().fit(
+    "X and y must have the same number of rows, got 500 and 499": lambda: ConditionalMean().fit(
         da.from_array(X), da.from_array(Y[1:])
     ),
     "y must vary, got 1 in every row": lambda: ConditionalMean().fit_batches([np.ones((30, 2))], 0),

@@ -16,6 +16,7 @@ from muhat.testing._cyclic import (
     half_of_gram,
     half_of_matrix,
     half_of_product,
+    squares_over_shifts,
     sums_over_shifts,
     transformed,
 )
@@ -69,6 +70,20 @@ def test_one_transform_gives_the_sums_of_a_loop_over_orders(n):
         moved = R[:, orders[place]][:, :, orders[place]]
         expected = np.einsum("pab,qab->pq", S, moved)
         np.testing.assert_allclose(values[:, :, place], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [2, 3, 6, 11, 16])
+def test_transforms_of_components_give_the_sums_of_their_matrices(n):
+    random = rng()
+    U, V = random.normal(size=(n, 4)), random.normal(size=(n, 3))
+    H, G = random.random((2, 4)), random.random((5, 3))
+    found = squares_over_shifts(U, V, H, G)
+    for s in range(n):
+        shifted = np.roll(V, -s, axis=0)
+        for i, h in enumerate(H):
+            for j, g in enumerate(G):
+                expected = (U * h @ U.T * (shifted * g @ shifted.T)).sum()
+                assert found[i, j, s] == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("n", [2, 3, 6, 11, 16])

@@ -190,7 +190,7 @@ def test_outside_a_clone_data_that_may_not_be_given_away_are_refused_by_saying_w
     name,
 ):
     assert name not in at_hand()
-    sentence = rf"^{name}: a folder that holds {name}\.csv or LIBSVM's file {name} is needed, "
+    sentence = rf"^{name}: a folder that contains {name}\.csv or LIBSVM's file {name} is needed, "
     sentence += rf"got none; get {name}.* from "
     with pytest.raises(
         ValueError,

@@ -263,7 +263,8 @@ def test_a_stream_may_begin_with_equal_rows():
         ([[1, 2], [3]], "got unequal ones"),
         (
             [X, X[:3]],
-            "got unequal ones; give every row as many numbers, or batches of rows to fit_batches",
+            "got unequal ones; give every row the same number of values, or "
+            "batches of rows to fit_batches",
         ),
     ],
     ids=str,

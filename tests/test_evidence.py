@@ -364,6 +364,16 @@ def test_a_verdict_names_those_it_holds_for():
     assert verdict_for(["tsvd"], ["tsvd", "kme"]) == "holds only for truncated SVD"
 
 
+def test_every_page_is_in_background_and_its_command_in_reproduce():
+    docs = Path(__file__).parents[1] / "docs"
+    background = (docs / "background.md").read_text(encoding="utf-8")
+    reproduce = (docs / "reproduce.md").read_text(encoding="utf-8")
+    for name in PAGES:
+        assert f"({name}.md)" in background
+        command = name.removesuffix("-evidence").removesuffix("evidence")
+        assert f"python -m paper {command}" in reproduce
+
+
 def test_every_experiment_has_a_text_and_a_title():
     for name, experiment in EXPERIMENTS.items():
         assert experiment.name == name

@@ -12,8 +12,12 @@ from scipy.stats import cauchy, norm, rankdata, spearmanr
 from benchmarks.weights import power
 from muhat import IndependenceTest, Nystrom, RandomFeatures, TwoSampleTest
 from muhat.kernels import Function, Gaussian, Precomputed
-from muhat.testing._distances import Distance
-from muhat.testing._marginals import ColumnDistances
+from muhat.testing._distances import Distance, ranks_among
+from muhat.testing._marginals import (
+    counts_between,
+    largest_mean_difference,
+    mean_ranks_at_cuts,
+)
 from muhat.testing._permutations import Family, PermutationTable
 from muhat.testing._ranks import as_ranks
 from paper._alternatives import DEPENDENCE, DIFFERENCES
@@ -80,20 +84,27 @@ def test_an_extreme_value_of_a_family_of_little_weight_has_the_least_p_value():
     assert ranks.p_value > 1 / 40  # an order alone does not say how far out it is
 
 
-def test_the_column_in_which_samples_differ_most_is_found_by_its_energy_distance():
-    """Distances are compared in their standard deviations over all relabelings."""
-    Z = rng().normal(size=(7, 3)) * [1, 1000, 1e-3]
+def test_the_column_in_which_mean_ranks_differ_most_has_the_largest_score():
+    """Each column is in its standard deviations over all relabelings; a constant one has none."""
+    Z = np.column_stack([rng().standard_cauchy(size=(7, 2)), [1, 1, 1, 2, 2, 3, 3], np.ones(7)])
     labels = np.zeros((7, 35), dtype=bool)
     for column, rows in enumerate(combinations(range(7), 3)):
         labels[list(rows), column] = True
-    w = labels / 3 - ~labels / 4
     scores = []
+    for values in Z.T[:3]:
+        ranks = rankdata(values)
+        differences = np.array([ranks[each].mean() - ranks[~each].mean() for each in labels.T])
+        scores.append(np.abs(differences) / differences.std())
+    expected = np.max(scores, axis=0)
+    ranks = ranks_among(np.sort(Z, axis=0), Z)
+    [found] = largest_mean_difference(ranks, labels)
+    np.testing.assert_allclose(found / found[0], expected / expected[0], rtol=CLOSE)
+    # With a cut between all values, units of one row have the same ranks from counts.
+    counts = []
     for values in Z.T:
-        D = cdist(values[:, None], values[:, None])
-        distances = -np.einsum("ib,ij,jb->b", w, D, w)
-        scores.append((distances - distances.mean()) / distances.std())
-    [found] = ColumnDistances.from_rows(Z, labels).largest_scores()
-    np.testing.assert_allclose(found, np.max(scores, axis=0), rtol=CLOSE)
+        cuts = np.unique(values)[1:]
+        counts.append(counts_between(values, cuts, np.arange(7), 7))
+    np.testing.assert_allclose(mean_ranks_at_cuts(counts), ranks, rtol=CLOSE)
 
 
 def test_ranks_are_scaled_and_ranked_among_the_rows():
@@ -171,35 +182,26 @@ def test_distances_are_those_of_the_data_whatever_its_units():
 
 
 @pytest.mark.parametrize("gram", ["dense", Nystrom(39), RandomFeatures(60)])
-def test_two_samples_have_their_distances_however_kernels_are_held(gram):
+def test_two_samples_have_their_ranks_however_kernels_are_held(gram):
     X, Y = rng().normal(size=(20, 2)), rng().normal(0.5, size=(19, 2))
     result = TwoSampleTest(gram=gram, bandwidths=1, n_permutations=19, random_state=0).test(X, Y)
-    assert [str(each) for each in result.tests[-2:]] == [
-        "MMD of Distance(ranks)",
-        "MMD of Distance(largest of columns)",
-    ]
+    assert str(result.tests[-1]) == "MMD of Linear(ranks, largest of columns)"
     dense = TwoSampleTest(gram="dense", bandwidths=1, n_permutations=19, random_state=0).test(X, Y)
-    for one, other in zip(
-        result.tests[-2:], dense.tests[-2:], strict=True
-    ):  # as many landmarks as rows: all of them
-        assert one.p_value == other.p_value
-        assert one.value == pytest.approx(other.value, rel=1e-8)
+    assert result.tests[-1].p_value == dense.tests[-1].p_value
+    assert result.tests[-1].value == dense.tests[-1].value
     assert not isinstance(
         result.best.kernels[0], Distance
     )  # effect size and witness are of a kernel
 
 
-def test_distances_of_samples_in_bins_and_batches(monkeypatch):
+def test_ranks_of_samples_in_bins_and_batches(monkeypatch):
     X, Y = rng().normal(size=(300, 2)), rng().normal(0.1, size=(300, 2))
     options = {"gram": Nystrom(20), "bandwidths": 1, "n_permutations": 19, "random_state": 0}
-    assert len(TwoSampleTest(bins=40, **options).test(X, Y).tests) == 2 * 6 + 2
+    assert len(TwoSampleTest(bins=40, **options).test(X, Y).tests) == 2 * 6 + 1
     monkeypatch.setattr("muhat.testing.TwoSampleTest.max_single_rows", 500)
     in_batches = TwoSampleTest(bins=40, **options).test(np.split(X, 3), np.split(Y, 5))
-    assert [str(each) for each in in_batches.tests[-2:]] == [
-        "MMD of Distance(ranks)",
-        "MMD of Distance(largest of columns)",
-    ]
-    assert in_batches.tests[-2].value > 0
+    assert str(in_batches.tests[-1]) == "MMD of Linear(ranks, largest of columns)"
+    assert in_batches.tests[-1].value > 0
     asked = TwoSampleTest(statistics="mmd", **options).test(X, Y)
     assert len(asked.tests) == 2  # what is given means what it says
     sequential = TwoSampleTest(early_stopping=5, **options).test(X, Y)
@@ -282,11 +284,12 @@ def test_copies_are_counted_said_and_dropped():
     X, Y = (np.concatenate([each, each[:10]]) for each in (x, y))
     result = IndependenceTest(n_permutations=19).test(X, Y)
     assert result.n_copies == 10
+    dropped = IndependenceTest(n_permutations=19, distinct=True).test(X, Y)
+    assert result.p_value_distinct == dropped.p_value > result.p_value
     assert result.verdict().endswith(
         " 10 of 50 rows are exact copies of others; p assumes independent rows "
-        "(distinct=True drops copies)."
+        f"(without copies p = {dropped.p_value:.2g}; distinct=True drops them)."
     )
-    dropped = IndependenceTest(n_permutations=19, distinct=True).test(X, Y)
     assert (dropped.n, dropped.n_copies) == (40, 10)
     assert dropped.p_value == IndependenceTest(n_permutations=19).test(x, y).p_value
     assert dropped.verdict().endswith(" 10 exact copies of rows were dropped before the test.")

@@ -13,7 +13,7 @@ from sklearn.base import clone
 import reference
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import Embedding
-from muhat.data import SampleBatch
+from muhat.data import ArraySource, SampleBatch
 from muhat.errors import MuhatError
 from muhat.gram import (
     APPROXIMATIONS,
@@ -637,31 +637,31 @@ def test_the_two_kinds_of_maps_are_never_equal():
     assert FourierFeatures(KERNEL, X[:3]) == fourier
 
 
+@pytest.mark.parametrize("n_splits", [1, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kernel", [Gaussian(4.0), Laplacian(3.0)], ids=repr)
-def test_sums_that_are_whitened_afterwards_are_those_of_whitened_rows(kernel, weighted):
+def test_sums_that_are_whitened_afterwards_are_those_of_whitened_rows(kernel, weighted, n_splits):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 12))
     weights = rng.gamma(1.0, size=400) if weighted else None
-    batch = SampleBatch(X, 0, weights)
     features = Nystrom(60).resolve(kernel, X)
-    assert features.sums_unwhitened(X)
-    assert not features.sums_unwhitened(X[:200])
-    assert not features.sums_unwhitened(X.astype(np.float32))
-    sums = FeatureSums.from_batch(batch, features, Folds())
-    rows = FeatureSums.from_features(batch, features(X), features, Folds())
+    assert features.can_whiten_sums
+    assert not Nystrom(60).resolve(kernel, X.astype(np.float32)).can_whiten_sums
+    folds = Folds(n_splits)
+    sums = FeatureSums.from_source(ArraySource(X, weights), features, folds)
+    rows = FeatureSums.from_batch(SampleBatch(X, 0, weights), features, folds)
     np.testing.assert_allclose(sums.mean, rows.mean, atol=1e-10 * 400)
     np.testing.assert_allclose(sums.covariance, rows.covariance, atol=1e-10 * 400)
-    assert (sums.n, sums.own, sums.largest_value) == (rows.n, rows.own, rows.largest_value)
+    assert (sums.n, sums.own, sums.largest_value) == (rows.n, pytest.approx(rows.own), 1.0)
 
 
 def test_rows_are_whitened_one_by_one_where_landmarks_are_nearly_dependent():
     X = np.random.default_rng(0).normal(size=(400, 2))
-    assert not Nystrom(60).resolve(Gaussian(2.0), X).sums_unwhitened(X)
+    assert not Nystrom(60).resolve(Gaussian(2.0), X).can_whiten_sums
 
 
 def test_sums_that_overflow_are_refused():
     X = np.random.default_rng(0).normal(size=(400, 12))
     features = Nystrom(20).resolve(Linear(), X)
     with pytest.raises(MuhatError, match="finite"):
-        FeatureSums.from_batch(SampleBatch(1e200 * X, 0), features, Folds())
+        FeatureSums.from_source(ArraySource(1e200 * X), features, Folds())

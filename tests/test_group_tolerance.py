@@ -63,14 +63,15 @@ def design_and_features(groups, strata=None, clusters=None, pairs=None):
     return design, spectrum.features(design)
 
 
-def coefficients(design, t):
+def coefficients(design, t, steps):
     """How the rows of every unit enter the mean difference of group t from the rest."""
     n = design.row_counts
-    N = n.sum(axis=1)
-    rows = sum(n[s, t] * (N[s] - n[s, t]) / N[s] for s in range(len(N)))
+    N = n[:, steps >= steps[t]].sum(axis=1)
+    rows = sum(n[s, t] * (N[s] - n[s, t]) / N[s] for s in range(len(N)) if N[s])
     found = []
     for label, stratum in zip(design.labels, design.strata, strict=True):
-        found.append(((label == t) - n[stratum, t] / N[stratum]) / rows)
+        own = (label == t) - n[stratum, t] / N[stratum] if steps[label] >= steps[t] else 0.0
+        found.append(own / rows)
     return np.array(found)
 
 
@@ -79,16 +80,21 @@ def coefficients(design, t):
     [
         {"groups": "aaabbbbcc"},
         {"groups": "aaabbaabb", "strata": "111112222"},
+        {"groups": "aaabbccaabbcc", "strata": "1111111222222"},
         {"groups": "aaaabbbbb", "clusters": "112234455"},
     ],
 )
-def test_noise_of_cells_is_that_of_the_obvious_loop(design):
+@pytest.mark.parametrize("last", [0, 1])
+def test_noise_of_cells_is_that_of_the_obvious_loop(design, last):
     design, features = design_and_features(**design)
-    noise = _CellNoise(features, design)
+    steps = np.zeros(design.n_groups, dtype=int)
+    if design.n_groups > 2:
+        steps[1:] = last  # without the first group, which stands out
+    noise = _CellNoise(features, design, steps)
     multipliers = np.random.default_rng(0).normal(size=(3, len(design.labels)))
     found = noise.draw(3, FixedNumbers(multipliers))
     for t in range(design.n_groups):
-        a = coefficients(design, t)
+        a = coefficients(design, t, steps)
         difference = a @ features
         np.testing.assert_allclose(noise.differences[t], difference, atol=CLOSE)
         for b, epsilon in enumerate(multipliers):
@@ -102,16 +108,19 @@ def test_noise_of_cells_is_that_of_the_obvious_loop(design):
             np.testing.assert_allclose(found[b, t], total, atol=CLOSE)
 
 
-def test_noise_of_pairs_varies_by_whole_pairs():
+@pytest.mark.parametrize("steps", [(0, 0, 0), (1, 1, 0)])
+def test_noise_of_pairs_varies_by_whole_pairs(steps):
     design, features = design_and_features("abcabcabab", pairs="1112223344")
-    noise = _PairNoise(features, design)
+    steps = np.array(steps)
+    noise = _PairNoise(features, design, steps)
     multipliers = np.random.default_rng(0).normal(size=(2, 4))
     found = noise.draw(2, FixedNumbers(multipliers))
     for t in range(3):
-        a = coefficients(design, t)
+        a = coefficients(design, t, steps)
         np.testing.assert_allclose(noise.differences[t], a @ features, atol=CLOSE)
         n = design.row_counts
-        w = n[:, t] * (n.sum(axis=1) - n[:, t]) / n.sum(axis=1)
+        N = n[:, steps >= steps[t]].sum(axis=1)
+        w = n[:, t] * (N - n[:, t]) / N
         c = (w > 0).sum()
         for b, epsilon in enumerate(multipliers):
             total = 0.0

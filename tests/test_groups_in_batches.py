@@ -10,7 +10,7 @@ import pytest
 from muhat import Gaussian, KernelMeans, Nystrom, RandomFeatures, open_batches
 from muhat.errors import MuhatError
 from muhat.groups import _candidates, _moments
-from muhat.groups._candidates import Candidates, GroupVectors
+from muhat.groups._candidates import GroupCandidates, GroupVectors
 
 SAME = 1e-10
 """Sums in memory and over batches, in weights and gains."""
@@ -177,7 +177,7 @@ def test_smoothers_over_some_groups_are_those_by_the_formula(monkeypatch):
     """W_tu over the sources and the group itself, by a loop."""
     vectors = many_vectors()
     monkeypatch.setattr(_candidates, "MAX_SOURCES", 20)
-    candidates = Candidates(vectors)
+    candidates = GroupCandidates(vectors)
     sources = set(candidates.smoothers.sources.tolist())
     assert len(sources) == 20
     W = candidates.weights(np.arange(90))
@@ -225,7 +225,10 @@ CODES = np.resize(np.arange(4), 60)
 FRAME = pd.DataFrame(X0, columns=["a", "b"]).assign(shop=CODES)
 BAD = {
     "an array": (lambda: KernelMeans().fit_batches(X0), "an iterable of"),
-    "an iterator": (lambda: KernelMeans().fit_batches(iter([(X0, CODES)])), "iterated anew"),
+    "an iterator": (
+        lambda: KernelMeans().fit_batches(iter([(X0, CODES)])),
+        "iterated more than once",
+    ),
     "nothing": (lambda: KernelMeans().fit_batches([]), "at least one batch"),
     "one group": (lambda: KernelMeans().fit_batches([(X0, 0 * CODES)]), "at least two groups"),
     "no labels": (lambda: KernelMeans().fit_batches([X0]), "a label for each row"),

@@ -498,7 +498,7 @@ class TestRefusals:
                 return self.batches
 
         self.refused(
-            r"^batches: the same rows must come in every pass, got 30 and then 20; give a list",
+            r"^batches: every pass must read the same rows, got 30 and then 20; give a list",
             Fewer(),
         )
         self.refused(
@@ -588,10 +588,10 @@ class TestRefusals:
 
     @pytest.mark.parametrize("gram", ["dense", "blocks"])
     def test_a_gram_that_holds_all_rows_takes_no_batches(self, gram):
-        self.refused("^KernelMean: rows that come in batches need gram='nystrom'", [X], gram=gram)
+        self.refused("^KernelMean: rows in batches need gram='nystrom'", [X], gram=gram)
         with pytest.raises(AttributeError, match="no attribute 'partial_fit'") as caught:
             KernelMean(gram=gram).partial_fit(X)
-        assert "rows that come in batches need gram='nystrom'" in str(caught.value.__cause__)
+        assert "rows in batches need gram='nystrom'" in str(caught.value.__cause__)
 
     def test_a_precomputed_kernel_takes_no_batches(self):
         self.refused("a kernel (of points|that can be called on points)", [X], kernel="precomputed")
@@ -658,7 +658,7 @@ class TestRefusals:
         assert mu.n_samples_seen_ == len(X)
 
     def test_a_target_by_weights_where_no_sample_is_held(self):
-        self.refused("an Embedding is needed where rows come in batches", [X], target=np.ones(60))
+        self.refused("an Embedding is needed if rows are read in batches", [X], target=np.ones(60))
 
     def test_a_checked_batch_keeps_its_type(self):
         for dtype in (np.float32, np.float64):

@@ -138,6 +138,13 @@ def test_a_matern_kernel_vanishes_however_far_points_are_apart(nu):
         np.testing.assert_array_equal(Matern(1.0, nu=nu)(np.array([[0.0], [gap]])), np.eye(2))
 
 
+def test_scikit_learns_gamma_is_refused_with_the_bandwidth_that_it_is():
+    with pytest.raises(TypeError, match=r"got gamma=0.5; give bandwidth=\(2 \* gamma\) \*\* -0.5"):
+        Gaussian(gamma=0.5)
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    np.testing.assert_allclose(Gaussian((2 * 0.3) ** -0.5)(X), rbf_kernel(X, gamma=0.3))
+
+
 def test_the_bandwidth_is_the_median_of_the_pairs():
     X = SAMPLES["random"]
     pairs = [((X[i] - X[j]) ** 2).sum() for i in range(len(X)) for j in range(i + 1, len(X))]

@@ -127,7 +127,7 @@ def test_too_few_products_are_warned_about():
         ({"tol": 0.0}, TARGET, "tol must be positive"),
         ({"max_iter": 0}, TARGET, "max_iter must be a whole number of at least 1"),
         ({"kernel": "precomputed"}, TARGET, "a kernel of points is needed, got a precomputed one"),
-        ({}, TARGET[:, :1], "target must have as many columns as X, 2, got 1"),
+        ({}, TARGET[:, :1], "target must have the 2 columns of X, got 1"),
         ({}, np.full((3, 2), np.nan), "target must be finite, got 3 rows with NaN"),
     ],
 )

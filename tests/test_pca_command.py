@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -147,11 +148,17 @@ def test_figures_are_drawn_by_matplotlib_and_as_a_page():
         figure_of_components(result).draw_without_rendering()
         page = result.to_html()
         assert f"What component {count} follows" in page
+        # Bars of both signs start in the middle of their column.
+        for width, left in re.findall(r"width:([\d.]+)%;margin-left:([\d.]+)%", page):
+            assert float(left) == 50 or float(left) + float(width) == pytest.approx(50, abs=0.11)
     plot = scores_plot(result)
     assert [each.name for each in plot.series][-1] == "other"
     assert sum(len(each.x) for each in plot.series) == 40
     assert len(variance_bars(result.pca).bars) == 2
-    assert len(loadings_bars(result).bars) == 3
+    bars = loadings_bars(result).bars
+    order = result.leading_columns(0)
+    assert [bar.length for bar in bars] == result.correlations[order, 0].tolist()
+    assert all(bar.is_strong for bar in bars)  # grey stands for what is not significant
     assert noise_plot(result.choice).series[1].chosen[0] == result.choice.n_components
     for display in (
         ComponentMapDisplay.from_estimator(result.pca, X),

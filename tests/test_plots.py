@@ -322,6 +322,26 @@ def test_the_displays_of_a_conditional_mean_have_left_out_predictions_and_quanti
     pyplot.close("all")
 
 
+def test_rows_of_a_fan_have_the_other_features_at_their_medians_as_the_bands_have():
+    rng = np.random.default_rng(2)
+    X = rng.uniform(size=(200, 3))
+    y = 5 * X[:, 0] + 9 * X[:, 1] + 0.3 * rng.normal(size=200)
+    model = ConditionalMean(filter="f-kmse").fit(X, y)
+    display = QuantileDisplay.from_estimator(model, X, y)
+    points = np.column_stack([X[:, 0], np.full((200, 2), np.median(X, axis=0)[1:])])
+    np.testing.assert_allclose(display.outputs, model.predict(points) + model.loo_residuals_)
+    lower, upper = np.transpose(
+        [np.interp(X[:, 0], display.values, display.quantiles[:, level]) for level in (0, -1)]
+    ).T
+    inside = np.mean((lower <= display.outputs) & (display.outputs <= upper))
+    assert 0.85 < inside < 0.95  # of y itself, a third
+    assert "other columns at medians" in str(display.content().series)
+    new = X + 0.01
+    moved = QuantileDisplay.from_estimator(model, new, y).outputs
+    points = np.column_stack([new[:, 0], np.full((200, 2), np.median(new, axis=0)[1:])])
+    np.testing.assert_allclose(moved, model.predict(points) + y - model.predict(new))
+
+
 def test_the_bands_of_quantiles_have_different_colours_also_in_the_legend():
     x = np.linspace(0, 3, 30)[:, None]
     model = ConditionalMean(filter="f-kmse").fit(x, np.sin(x[:, 0]))

@@ -335,3 +335,17 @@ def test_python_gives_the_result_of_the_command_in_one_call(folder):
 def test_a_model_that_cannot_be_evaluated_raises(model, message):
     with pytest.raises(ValueError, match=message):
         evaluate(model)
+
+
+def test_new_rows_far_from_all_training_rows_are_named(folder):
+    assert "far from" not in run("train.csv", "new.csv", "--target", "y").stdout
+    FRAME[["a", "b"]].iloc[:3].assign(a=[0.0, 50.0, 0.0]).to_csv("far.csv", index=False)
+    found = json.loads(run("train.csv", "far.csv", "--target", "y", "--json").stdout)
+    assert (found["n_far"], found["far_rows"], found["n_outside_range"]) == (1, [2], 1)
+    words = "1 of 3 rows of far lies far from all training rows (row 2, outside the range of a)"
+    assert words in found["verdict"]
+    FRAME[["a", "b"]].iloc[:1].assign(b=-50.0).to_csv("one.csv", index=False)
+    result = run("train.csv", "one.csv", "--target", "y", "--report", "page.html")
+    assert "The only row of one lies far from all training rows" in " ".join(result.stdout.split())
+    page = (folder / "page.html").read_text()
+    assert "Some new rows are far from all training rows" in page

@@ -147,7 +147,7 @@ def test_the_truth_is_within_the_radius_as_often_as_is_promised():
         (
             KernelMean(filter="kme").fit(X, sample_weight=np.arange(60)),
             {},
-            "rows that all weigh the same",
+            "rows of equal weight",
         ),
         (KernelMean(filter="kme", kernel=Gaussian(1.0)).fit(X[:1]), {}, "at least 2 rows"),
         (

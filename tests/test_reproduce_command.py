@@ -124,14 +124,12 @@ def test_the_list_names_every_experiment(command, tmp_path):
         (["loss", "--data", "nowhere"], "no such folder"),
         (["loss", "--data", "empty"], "one without them"),
         (["loss", "--n-jobs", "0"], "n_jobs"),
-        (["loss", "--page", "nowhere/page.md"], "a folder is needed to write into"),
         (["loss", "--out", "taken"], "taken"),
-        (["figure-2", "--out", "empty"], "figure-2.png"),
     ],
 )
 def test_a_mistake_is_answered_by_one_sentence(command, tmp_path, arguments, sentence):
     (tmp_path / "taken").write_text("")
-    (tmp_path / "empty" / "figure-2.png").mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
     assert_refused(command(*arguments, "--quick"), sentence)
     assert not list(tmp_path.glob("**/*.csv"))
 

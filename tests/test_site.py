@@ -1,6 +1,7 @@
 """The site builds without a warning, its links lead somewhere, examples print findings."""
 
 import ast
+import json
 import os
 import re
 import runpy
@@ -133,6 +134,34 @@ def assert_accessible(page, tab):
         assert tab.js(AXE) == [], (page.name, width)
         assert tab.js("document.documentElement.scrollWidth") <= width, page.name
         assert tab.complaints() == []
+
+
+def test_the_badges_are_current(monkeypatch):
+    """To mend it, run ``python docs/badges.py``."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    made = import_module("badges")
+    for name, text in made.badges().items():
+        path = made.FOLDER / f"badge-{name}.svg"
+        assert path.read_text(encoding="utf-8") == made.drawn(name, text)
+
+
+def test_versions_of_the_site_are_beside_each_other_and_the_newest_release_is_first(
+    tmp_path, monkeypatch
+):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    versions = import_module("versions")
+    site, pages = tmp_path / "site", tmp_path / "pages"
+    site.mkdir()
+    pages.mkdir()
+    for reference in ("main", "v1.9.0", "v1.10.0", "v1.9.0"):
+        (site / "index.html").write_text(reference)
+        versions.publish(site, pages, versions.version_of(reference), "https://an.address")
+    listed = json.loads((pages / "switcher.json").read_text(encoding="utf-8"))
+    assert [each["version"] for each in listed] == ["1.10.0", "1.9.0", "dev"]
+    assert [each["version"] for each in listed if each.get("preferred")] == ["1.10.0"]
+    assert listed[0]["url"] == "https://an.address/1.10.0/"
+    assert "url=1.10.0/" in (pages / "index.html").read_text(encoding="utf-8")
+    assert (pages / "1.9.0" / "index.html").read_text() == "v1.9.0"
 
 
 def test_every_public_name_is_in_one_section_of_the_reference(monkeypatch):

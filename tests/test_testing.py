@@ -29,8 +29,10 @@ from muhat.filters import FILTERS, Iteration
 from muhat.plots import PValueMapDisplay, figure_of_test
 from muhat.testing import MMD, ShrunkCovariance, ShrunkMeans, Spectral
 from muhat.testing._cyclic import CyclicOrders
+from muhat.testing._distances import Distance
 from muhat.testing._gram import PooledSpectrum
 from muhat.testing._ladder import ladder
+from muhat.testing._landmarks import few_kernels, spectrum_on_landmarks
 from muhat.testing._marginals import ColumnDistances, shifts_between
 from muhat.testing._pairs import PairSide, ShuffledSide
 from muhat.testing._permutations import NullMoments, PermutationTable, Relabelings
@@ -438,8 +440,8 @@ def test_the_displays_show_the_result():
     shown = np.column_stack([Y[:, number], result.witness_y])
     np.testing.assert_array_equal(along.collections[1].get_offsets(), shown)
     chart = PValueMapDisplay.from_result(result)
-    # MMD and truncated SVD at five λ; two kernels at three bandwidths, and two distances
-    assert chart.p_values.shape == (6, 8)
+    # MMD and truncated SVD at five λ; two kernels at three bandwidths, and mean ranks
+    assert chart.p_values.shape == (6, 7)
     assert chart.rows[:2] == ["MMD", "Spectral(tsvd, 0.1 γ₁)"]
     shown = chart.p_values.T.ravel()
     np.testing.assert_array_equal(shown[~np.isnan(shown)], [each.p_value for each in result.tests])
@@ -496,6 +498,22 @@ def test_the_interval_of_the_distance_covers_it():
             low, high = PooledSpectrum.from_rows(kernel, Z).mmd_interval(np.arange(70) < 40)
             covered += low <= distance <= high
         assert covered / draws >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / draws)
+
+
+def test_the_interval_covers_less_often_where_few_rows_far_away_differ():
+    """What docs/tests.md says of it: 3 % of one sample is far away."""
+    kernel, n, share, draws = Gaussian(10.0), 100, 0.03, 100
+    within, across = (np.exp(-(gap**2) / 204) * (100 / 102) ** 0.5 for gap in (0.0, 50.0))
+    distance, covered = share * np.sqrt(2 * (within - across)), 0
+    for seed in range(draws):
+        random = np.random.default_rng([11, seed])
+        X, Y = random.normal(size=(2, n, 1))
+        Y[random.uniform(size=n) < share] += 50
+        Z = np.concatenate([X, Y])
+        low, high = PooledSpectrum.from_rows(kernel, Z).mmd_interval(np.arange(2 * n) < n)
+        covered += low <= distance <= high
+    error = 3 * np.sqrt(0.85 * 0.15 / draws)
+    assert 0.8 - error <= covered / draws <= 0.9 + error
 
 
 @pytest.mark.parametrize("name", ["scose", "fcose", "landweber"])
@@ -613,6 +631,60 @@ def test_the_difference_in_a_feature_is_its_energy_distance():
         assert each.shift == pytest.approx((y.mean() - x.mean()) / within, abs=CLOSE)
 
 
+def test_columns_of_many_rows_are_compared_at_places_that_stand_for_all():
+    Z = np.column_stack(
+        [
+            rng().normal(size=800),
+            rng().standard_cauchy(size=800),
+            rng().integers(2, size=800),
+            rng().integers(6, size=800),
+            np.zeros(800),
+        ]
+    )
+    labels = Relabelings.draw(np.arange(800) < 300, 99, rng()).labels
+    whole, places = ColumnDistances.from_rows(Z, labels), ColumnDistances.at_quantiles(Z, labels)
+    np.testing.assert_array_equal(places.shares, whole.shares)
+    for one, other in zip(places.integrals[:4], whole.integrals, strict=False):
+        assert np.corrcoef(one, other)[0, 1] > 0.998
+        assert one.mean() == pytest.approx(other.mean(), rel=0.02)
+    np.testing.assert_allclose(places.integrals[2], whole.integrals[2], rtol=CLOSE)  # two values
+    np.testing.assert_array_equal(places.integrals[4], 0)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(2.0), Laplacian(3.0), Distance(ranks=True)], ids=repr)
+def test_large_eigenpairs_on_all_rows_as_landmarks_are_those_of_the_gram_matrix(kernel):
+    Z = rng().normal(size=(60, 2))
+    kernel = kernel.resolve(Z)
+    labels = Relabelings.draw(np.arange(60) < 25, 19, rng()).labels
+    found = spectrum_on_landmarks(kernel, 60, Z, is_single_row=True)
+    expected = PooledSpectrum.from_rows(kernel, Z)
+    largest = expected.gamma[::-1][: len(found.gamma)]
+    np.testing.assert_allclose(found.gamma[::-1], largest, rtol=2e-2, atol=1e-5 * largest[0])
+    statistics = [MMD(), *Spectral(shares=(0.1, 0.01)).resolve(expected.gamma, 1.0)]
+    values, _ = found.statistics(statistics, labels)
+    exact, _ = expected.statistics(statistics, labels)
+    np.testing.assert_allclose(values, exact, rtol=1e-2)
+    assert found.squared_mmd(labels[:, 0]) == pytest.approx(exact[0, 0], rel=1e-10)
+    for statistic, value in zip(statistics, exact[:, 0], strict=True):
+        f = found.witness(statistic, labels[:, 0])(Z)
+        first = labels[:, 0]
+        assert f[first].mean() - f[~first].mean() == pytest.approx(value, rel=1e-2)
+
+
+def test_bandwidths_of_many_rows_are_in_steps_of_at_least_a_root_of_two():
+    for d in (1, 5, 20):
+        Z = rng().normal(size=(400, d))
+        kernels = few_kernels(Z)
+        sigma = np.array([each.bandwidth for each in kernels if isinstance(each, Gaussian)])
+        whole = ladder(Z, "euclidean", 14)
+        assert sigma[[0, -1]] == pytest.approx(whole[[0, -1]])
+        assert 2 <= len(sigma) <= 14
+        np.testing.assert_allclose(sigma[1:] / sigma[:-1], sigma[1] / sigma[0])
+        assert sigma[1] / sigma[0] >= np.sqrt(2) or len(sigma) == 14
+    equal = few_kernels(np.ones((10, 2)))
+    assert all(each.bandwidth > 0 for each in equal)
+
+
 def test_bandwidths_come_from_the_distances_between_rows_that_differ():
     Z = np.repeat([[0.0], [1.0], [3.0]], 20, axis=0)
     for metric in ("euclidean", "cityblock"):
@@ -676,7 +748,7 @@ REFUSED = {
     "a generator": (
         (row for row in A),
         A,
-        "batches that can be iterated anew are needed, got a generator",
+        "batches that can be iterated more than once are needed, got a generator",
     ),
     "a name twice": (
         FRAME.set_axis(["a", "a"], axis=1),

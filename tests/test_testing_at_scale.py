@@ -106,7 +106,7 @@ def test_sums_of_one_pass_give_the_statistics_of_the_obvious_loop(n, m, block, g
     kernel = Gaussian(1.0)
     labels = rng.permuted(np.tile(pool.observed, (6, 1)), axis=1).T
     [(values, _)] = pool.map(
-        lambda spectrum: spectrum.statistics(STATISTICS, labels), [kernel], share
+        lambda _, spectrum: spectrum.statistics(STATISTICS, labels), [kernel], share
     )
     phi = gram.resolve(kernel, pool.rows)(rows_in_units(pool, (X, Y)))
     for b, each in enumerate(labels.T):
@@ -129,14 +129,16 @@ def test_blocks_of_the_gram_matrix_give_the_statistic_of_the_obvious_loop(
     pool = MemoryPool.from_rows(X, Y, "blocks", units, rng)
     labels = rng.permuted(np.tile(pool.observed, (5, 1)), axis=1).T
     [(values, _)] = pool.map(
-        lambda spectrum: spectrum.statistics([MMD(unbiased)], labels), [kernel], share
+        lambda _, spectrum: spectrum.statistics([MMD(unbiased)], labels), [kernel], share
     )
     K = kernel(pool.rows)
     phi = np.linalg.cholesky(K + 1e-13 * np.eye(len(K)))
     for b, each in enumerate(labels.T):
         expected = statistic_of_rows(phi, np.repeat(each, units.size), units, MMD(unbiased))
         assert values[0, b] == pytest.approx(expected, rel=TOLERANCE, abs=TOLERANCE)
-    [witness] = pool.map(lambda spectrum: spectrum.witness(MMD(), pool.observed), [kernel], share)
+    [witness] = pool.map(
+        lambda _, spectrum: spectrum.witness(MMD(), pool.observed), [kernel], share
+    )
     is_x = np.repeat(pool.observed, units.size)
     expected = K[is_x].mean(axis=0) - K[~is_x].mean(axis=0)
     np.testing.assert_allclose(
@@ -150,7 +152,7 @@ def test_bins_in_memory_are_means_of_rows():
     units = PermutationUnits.choose(20, 30, bins=10, block=None, one_by_one=0)
     pool = MemoryPool.from_rows(X, Y, "dense", units, rng)
     [(values, _)] = pool.map(
-        lambda spectrum: spectrum.statistics(STATISTICS, pool.observed[:, None]),
+        lambda _, spectrum: spectrum.statistics(STATISTICS, pool.observed[:, None]),
         [Gaussian(1.0)],
         share,
     )
@@ -371,7 +373,8 @@ def test_batches_are_refused_where_they_cannot_be_tested(small):
     ):
         TwoSampleTest(gram="dense").test([X], X)
     with pytest.raises(
-        ValueError, match="Y: batches that can be iterated anew are needed, got a list_iterator"
+        ValueError,
+        match="Y: batches that can be iterated more than once are needed, got a list_iterator",
     ):
         TwoSampleTest().test(X, iter([X]))
     with pytest.raises(ValueError, match=r"batch 1: .*got NaN in its row 0"):

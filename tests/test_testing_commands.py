@@ -64,7 +64,8 @@ def test_two_files_get_a_table_and_a_verdict(files):
     assert expected.features[0].shift > 0
     assert re.search(r"mean of b − +\n.*mean of a", result.stdout)
     assert "a: 40 rows, b: 30 rows; 3 columns" in result.stdout
-    assert re.search(r"^ v +[+]\d\.\d\d +\d+\.\d\d +≤ 0.01 *$", result.stdout, flags=re.MULTILINE)
+    line = r"^ v +[+]\d\.\d\d; SD 1\.1 → \d\.\d +\d+\.\d\d +≤ 0.01 *$"
+    assert re.search(line, result.stdout, flags=re.MULTILINE)
     rows = ", ".join(str(row + 1) for row in expected.rows_x[:5])
     assert f"Rows of a that are least like b, counted from 1: {rows}." in result.stdout
     assert all(len(line) <= 80 for line in result.stdout.splitlines()[1:9])
@@ -352,3 +353,44 @@ def test_every_file_that_is_written_is_named():
     printed = run("independence", "a.csv", "--x", "u", "--y", "v", "--out", "g.png", *FEW).stdout
     assert printed.endswith("Figure: g.png\n")
     assert "kernel correlation" in printed
+
+
+def test_options_take_columns_between_commas_unless_a_column_has_one_in_its_name():
+    rows = pd.DataFrame(np.random.default_rng(4).normal(size=(30, 4)), columns=list("abcd"))
+    rows.to_csv("rows.csv", index=False)
+    rows.rename(columns={"c": "a,b"}).to_csv("comma.csv", index=False)
+    quick = ["--permutations", "9", "--json"]
+
+    def tested(*arguments):
+        result = run(*arguments, *quick)
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    def features(*arguments):
+        found = tested("test", "rows.csv", "rows.csv", *arguments)
+        return sorted(each["name"] for each in found["features"])
+
+    assert features("--drop", "a,b") == features("--drop", "a, b") == ["c", "d"]
+    assert features("--drop", "a,b", "--drop", "d") == ["c"]
+    both = tested("test", "comma.csv", "comma.csv", "--drop", "a,b")
+    assert sorted(each["name"] for each in both["features"]) == ["a", "b", "d"]
+    assert tested("independence", "comma.csv", "--x", "a,b", "--y", "b,d")["x"] == ["a,b"]
+    assert tested("independence", "rows.csv", "--x", "a,b", "--y", "c,d")["x"] == ["a", "b"]
+    message = run("test", "rows.csv", "rows.csv", "--drop", "a,e").stderr
+    assert "rows.csv has no column 'e'" in message
+
+
+def test_of_two_files_one_may_have_decimal_commas():
+    rows = pd.DataFrame(np.random.default_rng(4).normal(size=(30, 2)), columns=["a", "b"])
+    rows[:12].to_csv("points.csv", index=False)
+    rows[12:].to_csv("commas.csv", index=False, sep=";", decimal=",")
+    rows[12:].to_csv("points2.csv", index=False)
+    rows[:12].to_parquet("points.parquet")
+    expected = run("test", "points.csv", "points2.csv", "--permutations", "19", "--json")
+    for first in ("points.csv", "points.parquet"):
+        found = run("test", first, "commas.csv", "--decimal", ",", "--permutations", 19, "--json")
+        assert found.exit_code == 0, found.stderr
+        one, other = json.loads(found.stdout), json.loads(expected.stdout)
+        assert one["p_value"] == other["p_value"]
+    message = run("test", "points.csv", "commas.csv").stderr
+    assert "column 'a' has decimal commas" in message

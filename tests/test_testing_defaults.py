@@ -13,9 +13,11 @@ import muhat
 from muhat import MMD, DriftDetector, IndependenceTest, Laplacian, Precomputed, TwoSampleTest, mmd
 from muhat.data import DataSet
 from muhat.data._copies import EqualRows
+from muhat.figures import differences_bars
 from muhat.kernels import Function, Gaussian
 from muhat.testing._copies import RowCounts
 from muhat.testing._samples import ConstantColumns
+from muhat.testing._wording import size_text
 
 QUICK = {"bandwidths": 2, "n_permutations": 99}
 CLOSE = 1e-12
@@ -458,3 +460,51 @@ def test_equal_pairs_of_rows_are_those_of_a_look_at_each():
     assert equal.first.tolist() == sorted(set(first))
     assert equal.first[equal.groups].tolist() == first
     assert equal.n_copies == 40 - len(set(rows)) > 0
+
+
+def test_two_series_are_two_samples_of_one_column_whatever_they_are_called():
+    rng = np.random.default_rng(3)
+    X, Y = pd.Series(rng.normal(size=40), name="before"), pd.Series(rng.normal(1, 1, 40))
+    result = TwoSampleTest(**QUICK).test(X, Y.rename("after"))
+    assert result.names == ("before", "after")
+    assert [each.name for each in result.features] == ["value"]
+    plain = TwoSampleTest(**QUICK).test(X.to_numpy(), Y.to_numpy())
+    assert result.p_value == result.pvalue == plain.p_value
+    with pytest.raises(TypeError, match=r"X must be an array, a data frame .* got a set"):
+        TwoSampleTest(**QUICK).test({1.0, 2.0}, X)
+
+
+@pytest.mark.parametrize("n", [40, 350])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_a_constant_column_does_not_move_p(n, standardize):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(n, 2)), rng.normal(size=(n, 2))
+    test = TwoSampleTest(standardize=standardize, **QUICK)
+    expected = test.test(X, Y)
+    with pytest.warns(UserWarning, match="has only one value in both samples"):
+        found = test.test(*(np.insert(rows, 1, 7.3, axis=1) for rows in (X, Y)))
+    assert found.p_value == expected.p_value < 0.95
+    np.testing.assert_allclose(found.permuted, expected.permuted, rtol=1e-9)
+
+
+def test_tables_show_what_differs_mean_share_or_spread():
+    rng = np.random.default_rng(8)
+    X, Y = rng.normal(size=(200, 3)), rng.normal(size=(200, 3)) * [1, 3, 1] + [2, 0, 0]
+    X[:, 2], Y[:, 2] = np.arange(200) < 50, np.arange(200) < 120
+    columns = ["moved", "wide", "kind = oak"]
+    frames = [pd.DataFrame(each, columns=columns) for each in (X, Y)]
+    result = TwoSampleTest(**QUICK).test(*frames, names=("before", "after"))
+    found = {each.name: each for each in result.features}
+    assert found["moved"].differs_in == "mean"
+    assert found["wide"].differs_in == "spread"
+    assert found["kind = oak"].differs_in == "share"
+    texts = {name: size_text(each) for name, each in found.items()}
+    spreads = found["wide"].spreads
+    assert texts["wide"].endswith(f"; SD {spreads[0]:.1f} → {spreads[1]:.1f}")
+    assert texts["kind = oak"] == "25 % → 60 %"
+    assert texts["moved"] == f"{found['moved'].shift:+.2f}"
+    assert "25 % → 60 %, p" in str(differences_bars(result.features, result.names, 99, 0.05))
+    wide = TwoSampleTest(**QUICK).test(*(each[["wide"]] for each in frames))
+    tile = f"{spreads[0]:.1f} → {spreads[1]:.1f}"
+    assert tile in wide.to_html()
+    assert "standard deviation: X → Y" in wide.to_html()

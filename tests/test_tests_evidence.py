@@ -141,19 +141,24 @@ def test_the_default_stands_beside_the_better_plain_test():
         "smooth": True,
         "draws": 100,
         "error": 0.05,
+        "paired_error": 0.03,
     }
     rows = [{**cell, "test": test, "power": power} for test, power in powers.items()]
     plain, former = alternatives.findings(Results(alternatives.settings(False), rows, PROVENANCE))
-    assert plain.number == "−0.100 in the mean of 1; least −0.100 (linear), most −0.100 (linear)"
+    gap = "−0.100 ± 0.030 (linear)"
+    assert plain.number == f"−0.100 in the mean of 1; least {gap}, most {gap}"
     assert former.number.startswith("+0.200 in the mean of 1; ")
-    table = alternatives.table(
-        {"cells": [["independence", "linear"]]},
-        [
-            [{**cell, "test": "HSIC", "rejected": 3, "draws": 4}],
-            [{**cell, "test": "HSIC", "rejected": 1, "draws": 4}],
-        ],
-    )
-    assert one(table, test="HSIC")["power"] == 0.5
+    blocks = []
+    default, hsic = np.array([[1, 0, 0, 1], [1, 0, 0, 0]]), np.array([[1, 1, 1, 0], [1, 0, 0, 0]])
+    for ours, others in zip(default, hsic, strict=True):
+        rows = []
+        for test, each in (("default", ours), ("HSIC", others)):
+            counts = {"rejected": each.sum(), "disagreed": (each != ours).sum(), "draws": 4}
+            rows.append({**cell, "test": test, **counts})
+        blocks.append(rows)
+    found = one(alternatives.table({"cells": [["independence", "linear"]]}, blocks), test="HSIC")
+    assert found["power"] == 0.5
+    assert found["paired_error"] == pytest.approx((hsic - default).std() / np.sqrt(8))
 
 
 def test_perturbed_uniforms_have_their_density():

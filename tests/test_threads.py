@@ -1,6 +1,7 @@
 """Without threads (a browser, a restricted container) the same work is done in order."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from muhat import (
     mmd,
 )
 from muhat import _arrays as arrays
+from muhat._cached import ThreadedProperty
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 3))
@@ -87,3 +89,22 @@ def test_an_error_of_the_work_is_raised_and_ends_it(cores, monkeypatch):
     with pytest.raises(RuntimeError, match="chunk"):
         arrays.share_between_cores(fail, range(1000))
     assert len(seen) <= cores
+
+
+def test_a_property_of_two_objects_is_computed_by_two_threads_at_a_time():
+    both = threading.Barrier(2, timeout=20)  # raises an error if one of them has to wait
+
+    class Computed:
+        def __init__(self, number):
+            self.number = number
+
+        @ThreadedProperty
+        def value(self):
+            """Doubled."""
+            both.wait()
+            return 2 * self.number
+
+    objects = [Computed(1), Computed(2)]
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(lambda each: each.value, objects)) == [2, 4]
+    assert [each.value for each in objects] == [2, 4]  # kept: nobody waits

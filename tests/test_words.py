@@ -27,6 +27,9 @@ DIALECT = {
     r"\b(stand|stands) for it\b": "replaces it",
     r"\blets? .{0,30} speak\b": "applies",
     r"\bbegun\b": "started",
+    r"\biterated anew\b|\b(rows|that) come once\b": "read again, read once",
+    r"\bmust have as many\b": "the same number of",
+    r"\balso sees\b": "also measures",
 }
 """Phrases that readers stumbled over, and what to say instead."""
 

@@ -89,9 +89,9 @@ scores = pca.fit(digits).transform(digits)
             "f'{scores.shape[1]} components; first variance {scores[:, 0].var():.6f}'",
         ),
         """\
-The scores are the same up to sign. muhat adds exact left-out reconstruction errors, p-values for
-unusual rows (`novelty_p_values`), batches and landmarks; without `kernel` it takes the median
-bandwidth, where scikit-learn takes `gamma = 1 / n_features`. [Kernel PCA](pca.md)""",
+The scores are the same up to sign. muhat adds exact leave-one-out reconstruction errors, p-values
+for unusual rows (`novelty_p_values`), batches and landmarks. The default kernels differ: muhat uses
+the median bandwidth, scikit-learn `gamma = 1 / n_features`. [Kernel PCA](pca.md)""",
     ),
     Task(
         "scikit-learn: `KernelRidge`",
@@ -124,10 +124,10 @@ predicted = model.predict(new_X)
             "r2_text(new_y, predicted) + f'; {model.loo_score_:.3f} by leave-one-out'",
         ),
         """\
-`ConditionalMean(filter='tikhonov', fit_intercept=False, standardize=False)` with `Fixed(alpha /
-n)` is `KernelRidge(alpha=alpha)`. By default muhat standardizes, has an intercept, and chooses
-filter and λ by exact leave-one-out at the median bandwidth; `bandwidth='loo'` chooses that too.
-[Prediction](conditional.md)""",
+`KernelRidge(alpha=alpha)` is the same as `ConditionalMean(filter='tikhonov', fit_intercept=False,
+standardize=False, selection=Fixed(alpha / n))`. By default muhat standardizes columns, has an
+intercept, uses the median bandwidth, and chooses filter and λ by exact leave-one-out.
+`bandwidth='loo'` chooses the bandwidth too. [Prediction](conditional.md)""",
     ),
     Task(
         "hyppo: k-sample and independence tests",
@@ -155,9 +155,9 @@ p_values = differ.p_value, depend.p_value
             "f'women and men p = {p_values[0]:.3f}; alcohol and hue p = {p_values[1]:.3f}'",
         ),
         """\
-hyppo has many more statistics, and conditional independence tests. Its MMD takes columns as they
-are and one bandwidth; without `auto=False` it may use a chi-squared approximation. muhat
-standardizes, tries many kernels in one exact p-value, and says which columns differ
+hyppo has many more statistics, and tests of conditional independence. Its MMD does not scale
+columns and uses one bandwidth; without `auto=False` it may use a chi-squared approximation. muhat
+standardizes columns, combines many kernels in one exact p-value, and names the columns that differ
 (`result.features`, `result.verdict()`). [Tests](tests.md)""",
     ),
     Task(
@@ -187,7 +187,7 @@ p_values = differ.p_value, depend.p_value
         """\
 The energy test is the better choice for a plain shift of the mean, muhat for differences of
 shape, spread, correlation and fine structure ([power, measured](tests-evidence.md)). Distance
-correlation has no counterpart here; `result.kernel_correlation` has another scale.""",
+correlation has no counterpart in muhat; `result.correlation` has another scale.""",
     ),
     Task(
         "alibi-detect: `MMDDrift`",
@@ -212,10 +212,10 @@ found = detector.update(batch, "new writers")
             "f'drift: {bool(found.is_alarm)}, p = {found.p_value:.4g}'",
         ),
         """\
-`MMDDrift` tests every batch at the same level, so false alarms add up; `DriftDetector` bounds the
+`MMDDrift` tests every batch at the same level, so false alarms add up. `DriftDetector` bounds the
 probability of any false alarm over all batches, names the columns that changed, and needs neither
-PyTorch nor TensorFlow. alibi-detect also has detectors for images, text and learned kernels,
-which muhat has not. [Drift](drift.md)""",
+PyTorch nor TensorFlow. Only alibi-detect has detectors for images, text and learned kernels.
+[Drift](drift.md)""",
     ),
     Task(
         "evidently: `DataDriftPreset`",
@@ -277,10 +277,10 @@ intervals = model.predict_interval(new_X, confidence=0.9, method="jackknife+")
             "intervals_text(new_y, intervals)",
         ),
         """\
-Both are jackknife+. MAPIE puts intervals around any scikit-learn regressor, refitting it for each
-row, and classification too; muhat only around its own regression, whose left-out fits need no
-refits and whose regularisation it chooses itself. `method='conformal'` is split conformal.
-[Intervals](conditional.md)""",
+Both are jackknife+. MAPIE works with any scikit-learn regressor, which it refits for each row, and
+also has classification. muhat has intervals only for its own regression; it needs no refits, and
+chooses the regularisation itself. `method='conformal'` is split conformal.
+[Intervals](conditional.md#intervals-and-quantiles)""",
     ),
     Task(
         "POT: distance between two samples",
@@ -305,10 +305,9 @@ distance = mmd(women / scale, men / scale)
             "f'MMD {distance:.3f}'",
         ),
         """\
-The two are different distances with different units. Optimal transport tells which row goes
-where, which a kernel mean does not; MMD can be estimated from few rows in many columns, and
-`TwoSampleTest` gives its p-value. For sample weights that make one sample like another,
-`KernelMeanMatching` is the counterpart of a transport plan.""",
+These are different distances with different units. Only optimal transport says which row goes
+where. MMD can be estimated from few rows in many columns, and `TwoSampleTest` gives its p-value.
+`KernelMeanMatching` finds sample weights that make one sample look like another.""",
     ),
 )
 
@@ -379,10 +378,9 @@ def measure(part: str = "") -> None:
 HEAD = """\
 # Coming from another package
 
-The same task in the package that you know and in muhat: the code, what it answered, and how long
-it took. The code on this page is the code that was measured, by
-`benchmarks/peers/coming_from.py`, which also writes this page. Times are processor seconds with
-one thread (the median of three runs, on a machine with other work); they include no imports. All
+The same task in another package and in muhat: the code, its answer, and its time. The script
+`benchmarks/peers/coming_from.py` ran exactly this code and wrote this page. Times are processor
+seconds on one thread, without imports (the median of three runs, on a machine with other work). All
 examples use these data:
 
 ```python

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import Any
+from warnings import catch_warnings
 
 import numpy as np
 
-from muhat.conditional import ConditionalMean
+from muhat.conditional import ConditionalMean, ExtrapolationWarning
 from muhat.datasets import find_file, load_dataset
 from muhat.errors import MuhatError
 from paper._arrays import Array
@@ -41,24 +42,30 @@ MODELS = {"muhat": "#0072B2", "muhat, bandwidth by loo": "#56B4E9", "muhat, kern
 
 def settings(quick: bool) -> Settings:
     """Return the sizes; wine quality is left out where its file is not on this machine."""
-    found = [name for name in SETS if name != "wine-quality" or find_file(WINE_QUALITY)]
-    return {
+    found = []
+    for name in SETS:
+        if name != "wine-quality" or find_file(WINE_QUALITY):
+            found.append(name)
+    chosen: Settings = {
         "seed": 2014,
-        "datasets": ["diabetes", "waves"] if quick else found,
-        "splits": 2 if quick else 20,
-        "most_rows": 60 if quick else 800,
-        "every": 10 if quick else 1,
+        "datasets": found,
+        "splits": 20,
+        "most_rows": 800,
+        "every": 1,
         "test_share": 0.3,
     }
+    if quick:
+        chosen |= {"datasets": ["diabetes", "waves"], "splits": 2, "most_rows": 60, "every": 10}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each split of each data set."""
-    return [
-        {"dataset": name, "split": split}
-        for name in settings["datasets"]
-        for split in range(settings["splits"])
-    ]
+    found = []
+    for name in settings["datasets"]:
+        for split in range(settings["splits"]):
+            found.append({"dataset": name, "split": split})
+    return found
 
 
 def regression_data(name: str, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -145,8 +152,10 @@ def run(settings: Settings, task: Task) -> list[Row]:
             row["pinball"] = pinball(true, at.quantiles(LEVELS)[:, 0]) / deviation
         rows.append(row)
     tails = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
+    with catch_warnings(action="ignore", category=ExtrapolationWarning):
+        jackknife = model.predict_interval(new, CONFIDENCE, "jackknife+")
     intervals = {
-        "jackknife+": model.predict_interval(new, CONFIDENCE, "jackknife+"),
+        "jackknife+": jackknife,
         "conformal": _conformal(X, y, new),
         "quantiles": on_y.predict_quantiles(new, tails),
     }
@@ -252,20 +261,19 @@ def findings(results: Results) -> list[Finding]:
     """Return the default beside grid searches, and how often intervals hold new values."""
     sets = results.settings["datasets"]
     unit = "difference of squared errors in pairs, in % of the variance of y; negative is better"
-    found = [
-        _accuracy(results, key, f"The default beside {peer} ({unit}).")
-        for key, peer in (
-            (
-                "difference",
-                "scikit-learn's `GridSearchCV(KernelRidge)`, five folds over the same λ",
-            ),
-            (
-                "centred",
-                "the same grid search, helped: y is centred, as `KernelRidge` has no intercept, "
-                "and λ is scaled from the folds to all rows",
-            ),
-        )
-    ]
+    found = []
+    for key, peer in (
+        (
+            "difference",
+            "scikit-learn's `GridSearchCV(KernelRidge)`, five folds over the same λ",
+        ),
+        (
+            "centred",
+            "the same grid search, helped: y is centred, as `KernelRidge` has no intercept, "
+            "and λ is scaled from the folds to all rows",
+        ),
+    ):
+        found.append(_accuracy(results, key, f"The default beside {peer} ({unit})."))
     for method, what in (
         ("conformal", "Share of new y in conformal intervals at 90 %"),
         ("jackknife+", "Share of new y in jackknife+ intervals at 90 % (80 % are proven)"),
@@ -307,7 +315,9 @@ def details(results: Results) -> str:
         errors.append([name])
         for model in models:
             row = one(results.rows, dataset=name, model=model)
-            crps = f" (CRPS {row['crps']:.3f})" if row["crps"] else ""
+            crps = ""
+            if row["crps"]:
+                crps = f" (CRPS {row['crps']:.3f})"
             errors[-1].append(f"{100 * row['error']:.2f}{crps}")
         widths.append([name])
         for method in METHODS:

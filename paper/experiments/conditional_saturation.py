@@ -15,7 +15,7 @@ from paper._claims import Finding, decimal
 from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import blank, legend_below, legend_handle, letter_panels, style_of
 from paper._style import without_frame
-from paper._tables import one, where
+from paper._tables import column, one, where
 
 N_WAVES = 300
 """Cosines and sines that the error is measured in; the next eigenvalues are below 1e-5."""
@@ -52,22 +52,25 @@ NAMES = {
 
 def settings(quick: bool) -> Settings:
     """Return the sizes."""
-    return {
+    chosen: Settings = {
         "seed": 2014,
-        "n": [32, 64] if quick else [64, 128, 256, 512, 1024],
-        "repetitions": 3 if quick else 60,
+        "n": [64, 128, 256, 512, 1024],
+        "repetitions": 60,
         "smoothness": [1, 2, 4],
         "noise": 0.5,
     }
+    if quick:
+        chosen |= {"n": [32, 64], "repetitions": 3}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each sample."""
-    return [
-        {"n": n, "sample": sample}
-        for n in settings["n"]
-        for sample in range(settings["repetitions"])
-    ]
+    found = []
+    for n in settings["n"]:
+        for sample in range(settings["repetitions"]):
+            found.append({"n": n, "sample": sample})
+    return found
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -128,9 +131,9 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
         groups.setdefault((row["smoothness"], row["estimator"], row["n"]), []).append(row)
     table: list[Row] = []
     for (smoothness, name, n), rows in groups.items():
-        errors = np.array([row["errors"] for row in rows])
+        errors = column(rows, "errors")
         best = errors[:, int(errors.mean(axis=0).argmin())]
-        for rule, values in (("oracle", best), ("loo", np.array([row["chosen"] for row in rows]))):
+        for rule, values in (("oracle", best), ("loo", column(rows, "chosen"))):
             risk, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
             labels = {
                 "quantity": "risk",
@@ -159,7 +162,7 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 
 def slope(rows: Sequence[Row]) -> Row:
     """Return minus the slope of log risk against log n, with its standard error."""
-    x = np.log([row["n"] for row in rows])
+    x = np.log(column(rows, "n"))
     weights = (x - x.mean()) / ((x - x.mean()) ** 2).sum()
     y, errors = (
         np.array(each)
@@ -177,18 +180,18 @@ def rate(smoothness: float, qualification: float) -> float:
 def findings(results: Results) -> list[Finding]:
     """Return how the rate of each filter rises with the smoothness, beside what theory says."""
     largest = max(row["n"] for row in where(results.rows, quantity="risk"))
-    risks = {
-        name: one(
+    risks = {}
+    for name in FILTERS:
+        risks[name] = one(
             results.rows, quantity="risk", smoothness=4, estimator=name, rule="oracle", n=largest
         )["value"]
-        for name in FILTERS
-    }
     found = []
     for name in FILTERS:
-        slopes = {
-            s: one(results.rows, quantity="slope", smoothness=s, estimator=name, rule="oracle")
-            for s in (2, 4)
-        }
+        slopes = {}
+        for s in (2, 4):
+            slopes[s] = one(
+                results.rows, quantity="slope", smoothness=s, estimator=name, rule="oracle"
+            )
         gain = slopes[4]["value"] - slopes[2]["value"]
         error = float(np.hypot(slopes[2]["error"], slopes[4]["error"]))
         theory = rate(4, FILTERS[name][0].qualification) - rate(2, FILTERS[name][0].qualification)
@@ -211,12 +214,17 @@ def details(results: Results) -> str:
     ]
     for name, (filter, _) in FILTERS.items():
         for smoothness in results.settings["smoothness"]:
-            cells = [
-                one(
-                    results.rows, quantity="slope", smoothness=smoothness, estimator=name, rule=rule
+            cells = []
+            for rule in ("oracle", "loo"):
+                cells.append(
+                    one(
+                        results.rows,
+                        quantity="slope",
+                        smoothness=smoothness,
+                        estimator=name,
+                        rule=rule,
+                    )
                 )
-                for rule in ("oracle", "loo")
-            ]
             shown = " | ".join(
                 f"{decimal(cell['value'], 3)} ± {cell['error']:.3f}" for cell in cells
             )

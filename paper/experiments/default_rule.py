@@ -32,7 +32,7 @@ from paper._figures import (
     letter_panels,
     style_of,
 )
-from paper._tables import distinct, one, where
+from paper._tables import column, distinct, one, where
 
 SHARES = (1.0, 0.25, 0.1)
 """The kernel's σ² as shares of the median rule's."""
@@ -208,28 +208,33 @@ def settings(quick: bool) -> Settings:
             if name not in NOT_IN_REPOSITORY
             for n in (20, 50)
         ]
-    return {
+    chosen: Settings = {
         "seed": 2014,
-        "m": 4 if quick else 300,
+        "m": 300,
         "rows_per_cell": 20_000,
         "shares": list(SHARES),
         "cells": cells,
     }
+    if quick:
+        chosen |= {"m": 4}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each cell and share of σ²; of larger samples there are fewer."""
-    return [
-        {
-            "law": law,
-            "on": on,
-            "n": n,
-            "share": share,
-            "m": max(4, min(settings["m"], settings["rows_per_cell"] // n)),
-        }
-        for law, on, n in settings["cells"]
-        for share in settings["shares"]
-    ]
+    found = []
+    for law, on, n in settings["cells"]:
+        for share in settings["shares"]:
+            found.append(
+                {
+                    "law": law,
+                    "on": on,
+                    "n": n,
+                    "share": share,
+                    "m": max(4, min(settings["m"], settings["rows_per_cell"] // n)),
+                }
+            )
+    return found
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -300,18 +305,23 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 
 def _text(on: Any) -> str:
     """Return what a law depends on as text: a number, a name or probabilities."""
-    return ", ".join(f"{value:g}" for value in on) if isinstance(on, list) else f"{on}"
+    if isinstance(on, list):
+        return ", ".join(f"{value:g}" for value in on)
+    return f"{on}"
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
     """Return each estimator's mean gain, worst cell, and number of cells clearly below KME."""
     found = []
-    for name in dict.fromkeys(row["estimator"] for row in rows):
-        own = [row for row in rows if row["estimator"] == name]
-        harmed = [row for row in own if row["gain"] + 2 * row["error"] < -0.5]
+    for name in distinct(rows, "estimator"):
+        own = where(rows, estimator=name)
+        harmed = []
+        for row in own:
+            if row["gain"] + 2 * row["error"] < -0.5:
+                harmed.append(row)
         worst = min(own, key=lambda row: row["gain"] + 2 * row["error"])
         mean, error = (
-            np.mean([row["gain"] for row in own]),
+            np.mean(column(own, "gain")),
             np.sqrt(np.sum([row["error"] ** 2 for row in own])),
         )
         values = {
@@ -347,7 +357,7 @@ def _with_error(value: float, error: float) -> str:
 
 def details(results: Results) -> str:
     """Return every cell: the gain of every estimator with its standard error."""
-    names = list(dict.fromkeys(row["estimator"] for row in results.rows))
+    names = distinct(results.rows, "estimator")
     lines = [
         "Gain over the plain average's risk in %, with its standard error.\n",
         f"| law | n | σ² × | {' | '.join(TITLES[name] for name in names)} |",
@@ -372,9 +382,9 @@ def figure(results: Results) -> Any:
     for ax, share in zip(axes, shares, strict=True):
         own = where(results.rows, share=share)
         plain = where(own, estimator="f-kmse")
-        order = np.argsort([row["gain"] for row in plain])
+        order = np.argsort(column(plain, "gain"))
         for name in RULES:
-            gains = np.array([row["gain"] for row in where(own, estimator=name)])
+            gains = column(where(own, estimator=name), "gain")
             ax.plot(gains[order], linestyle="none", markersize=3.5, **style_of(name))
         ax.axhline(0, color="0.4", linewidth=0.7)
         ax.set_xlabel("laws and sizes, sorted")

@@ -43,7 +43,10 @@ LINES = {
 
 def settings(quick: bool) -> Settings:
     """Return θ's length and the amount of shrinkage."""
-    return {"length": 1.5, "alpha": 0.3, "angles": 7 if quick else 91, "shapes": SHAPES}
+    chosen: Settings = {"length": 1.5, "alpha": 0.3, "angles": 91, "shapes": SHAPES}
+    if quick:
+        chosen |= {"angles": 7}
+    return chosen
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -106,14 +109,12 @@ def _quadrature() -> tuple[Array, Array]:
 
 def claims(results: Results) -> list[Claim]:
     """Return the claim that direction matters only where the distribution is anisotropic."""
-    spread = {
-        shape: [row["probability"] for row in where(results.rows, shape=shape)]
-        for shape in results.settings["shapes"]
-    }
-    gain = {
-        shape: [row["gain_along"] for row in where(results.rows, shape=shape)]
-        for shape in results.settings["shapes"]
-    }
+    spread = {}
+    for shape in results.settings["shapes"]:
+        spread[shape] = [row["probability"] for row in where(results.rows, shape=shape)]
+    gain = {}
+    for shape in results.settings["shapes"]:
+        gain[shape] = [row["gain_along"] for row in where(results.rows, shape=shape)]
     number = in_one_cell(
         f"{shape}: helps with probability {min(spread[shape]):.3f} to {max(spread[shape]):.3f}, "
         f"shrinking along θ gains {min(gain[shape]):.1f} to {max(gain[shape]):.1f} % of the risk"

@@ -14,7 +14,10 @@ from paper._tables import distinct, where
 
 def settings(quick: bool) -> Settings:
     """Return the λ that all filters are drawn for."""
-    return {"lambdas": [0.1, 0.01], "points": 20 if quick else 200, "least": 1e-4}
+    chosen: Settings = {"lambdas": [0.1, 0.01], "points": 200, "least": 1e-4}
+    if quick:
+        chosen |= {"points": 20}
+    return chosen
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -26,7 +29,10 @@ def run(settings: Settings, task: Task) -> list[Row]:
             filter = cast(Filter, filter_named(name))
             parameter = filter.from_lambda(lam)
             s = filter.path(gamma, np.array([parameter]))[0]
-            value = None if filter.parameterless else float(parameter)
+            if filter.parameterless:
+                value = None
+            else:
+                value = float(parameter)
             rows += [
                 {"lambda": lam, "estimator": name, "parameter": value, "gamma": x, "s": y}
                 for x, y in zip(gamma.tolist(), s.tolist(), strict=True)
@@ -61,10 +67,9 @@ def figure(results: Results) -> Any:
         without_frame(ax)
     axes[0].set_ylabel(r"share kept $s_\lambda(\gamma)$")
     letter_panels(axes, [rf"$\lambda = {lam:g}$" for lam in lambdas])
-    keys = {
-        display_name(name): legend_handle(linewidth=1.3, markersize=5, **style_of(name))
-        for name in estimators
-    }
+    keys = {}
+    for name in estimators:
+        keys[display_name(name)] = legend_handle(linewidth=1.3, markersize=5, **style_of(name))
     legend_below(drawn, keys)
     return drawn
 

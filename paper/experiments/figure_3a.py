@@ -34,7 +34,7 @@ from paper._figures import (
 from paper._samples import SAMPLES_PER_TASK, SAMPLINGS, blocks, exact_losses, indices, joined
 from paper._statistics import improvement, mean_of
 from paper._style import logarithmic, without_frame, zero_is_kme
-from paper._tables import distinct, where
+from paper._tables import column, distinct, where, where_not
 
 MAX_ITERATIONS = {"landweber": 100_000, "nu-method": 1000}
 """The last iteration: λ = 1/t and 1/t² are far below the average eigenvalue 1/n."""
@@ -48,15 +48,18 @@ SHARES = (0, 104)
 
 def settings(quick: bool) -> Settings:
     """Return the paper's sizes, or small ones."""
-    return {
+    chosen: Settings = {
         "seed": 2014,
-        "m": 20 if quick else 1000,
+        "m": 1000,
         "block": SAMPLES_PER_TASK,
         "n": 50,
         "d": 20,
         "samplings": list(SAMPLINGS),
-        "longest": {name: last // 100 if quick else last for name, last in MAX_ITERATIONS.items()},
+        "longest": dict(MAX_ITERATIONS),
     }
+    if quick:
+        chosen |= {"m": 20, "longest": {name: last // 100 for name, last in MAX_ITERATIONS.items()}}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -106,23 +109,26 @@ def iterations(last: int) -> Array:
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return risk, improvement and how often leave-one-out stops there, for every iteration."""
     rows = joined(results)
-    baselines = {
-        row["sampling"]: np.array(row["losses"]) for row in rows if row["estimator"] == "kme"
-    }
-    return [
-        {
-            "sampling": row["sampling"],
-            "estimator": row["estimator"],
-            "t": row["t"],
-            "m": len(row["losses"]),
-            **mean_of(np.array(row["losses"])).columns("risk"),
-            **improvement(np.array(row["losses"]), baselines[row["sampling"]]).columns(
-                "improvement"
-            ),
-            "chosen": float(np.mean(row["chosen"])) if "chosen" in row else None,
-        }
-        for row in rows
-    ]
+    baselines = {}
+    for row in rows:
+        if row["estimator"] == "kme":
+            baselines[row["sampling"]] = np.array(row["losses"])
+    found = []
+    for row in rows:
+        found.append(
+            {
+                "sampling": row["sampling"],
+                "estimator": row["estimator"],
+                "t": row["t"],
+                "m": len(row["losses"]),
+                **mean_of(np.array(row["losses"])).columns("risk"),
+                **improvement(np.array(row["losses"]), baselines[row["sampling"]]).columns(
+                    "improvement"
+                ),
+                "chosen": float(np.mean(row["chosen"])) if "chosen" in row else None,
+            }
+        )
+    return found
 
 
 def claims(results: Results) -> list[Claim]:
@@ -132,7 +138,10 @@ def claims(results: Results) -> list[Claim]:
     names = list(dict.fromkeys(end.estimator for end in ends))
 
     def holding(test: Callable[[_Curve], bool]) -> str:
-        failing = {each.estimator for each in ends if not test(each)}
+        failing = set()
+        for each in ends:
+            if not test(each):
+                failing.add(each.estimator)
         return verdict_for([name for name in names if name not in failing], names)
 
     says = "The number of iterations acts as shrinkage parameter: stopping early beats KME."
@@ -170,11 +179,11 @@ def findings(results: Results) -> list[Finding]:
 
 
 def _iterated(results: Results) -> list[tuple[str, str]]:
-    return [
-        (name, sampling)
-        for sampling in results.settings["samplings"]
-        for name in results.settings["longest"]
-    ]
+    found = []
+    for sampling in results.settings["samplings"]:
+        for name in results.settings["longest"]:
+            found.append((name, sampling))
+    return found
 
 
 @dataclass(frozen=True)
@@ -200,7 +209,10 @@ class _Curve:
     @property
     def worst_after(self) -> Row:
         """The worst iteration after the best."""
-        later = [row for row in self.rows if row["t"] >= self.best["t"]]
+        later = []
+        for row in self.rows:
+            if row["t"] >= self.best["t"]:
+                later.append(row)
         return min(later, key=lambda row: row["improvement"])
 
     def returns(self) -> bool:
@@ -210,14 +222,14 @@ class _Curve:
 
     @property
     def median_stop(self) -> int:
-        shares = np.cumsum([row["chosen"] for row in self.rows])
+        shares = np.cumsum(column(self.rows, "chosen"))
         return int(self.rows[int(np.searchsorted(shares, shares[-1] / 2))]["t"])
 
 
 def figure(results: Results) -> Any:
     """Return the figure: improvement against iterations, and where leave-one-out stops."""
     samplings = distinct(results.rows, "sampling", SAMPLINGS)
-    iterative = [row for row in results.rows if row["estimator"] != "kme"]
+    iterative = where_not(results.rows, estimator="kme")
     drawn = blank(3.9)
     axes = drawn.subplots(
         2, len(samplings), sharex=True, sharey="row", squeeze=False, height_ratios=[2.2, 1]
@@ -243,7 +255,7 @@ def _stops(ax: Any, rows: Sequence[Row]) -> None:
     """Draw in how many samples leave-one-out has stopped by each iteration."""
     for estimator in distinct(rows, "estimator"):
         own = where(rows, estimator=estimator)
-        share = 100 * np.cumsum([row["chosen"] for row in own])
+        share = 100 * np.cumsum(column(own, "chosen"))
         colour = style_of(estimator)["color"]
         ax.step(
             [row["t"] for row in own],

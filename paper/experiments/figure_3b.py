@@ -36,24 +36,29 @@ SPAN, CLEARANCE = 3, 8
 
 def settings(quick: bool) -> Settings:
     """Return the sizes: candidates for each estimator, and repetitions to take the median of."""
-    sizes = [50, 100] if quick else [50, 100, 200, 400, 800, 1600]
-    return {
+    sizes = [50, 100, 200, 400, 800, 1600]
+    if quick:
+        sizes = [50, 100]
+    chosen: Settings = {
         "seed": 2014,
         "d": 20,
         "sizes": sizes,
-        "candidates": 5 if quick else 50,
-        "repetitions": 3 if quick else 5,
+        "candidates": 50,
+        "repetitions": 5,
     }
+    if quick:
+        chosen |= {"candidates": 5, "repetitions": 3}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each size, estimator and way."""
-    return [
-        {"n": n, "estimator": name, "way": way}
-        for n in settings["sizes"]
-        for name in ESTIMATORS
-        for way in WAYS
-    ]
+    found = []
+    for n in settings["sizes"]:
+        for name in ESTIMATORS:
+            for way in WAYS:
+                found.append({"n": n, "estimator": name, "way": way})
+    return found
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -62,7 +67,10 @@ def run(settings: Settings, task: Task) -> list[Row]:
     (draw,) = SyntheticFamily(settings["d"]).draw([0], n, settings["seed"])
     gram = DenseGram.from_sample(Gaussian().resolve(draw.X), draw.X)
     count = settings["candidates"]
-    grid = np.geomspace(1 / n**2, 1, count) if name == "f-kmse" else np.arange(1, count + 1)
+    if name == "f-kmse":
+        grid = np.geomspace(1 / n**2, 1, count)
+    else:
+        grid = np.arange(1, count + 1)
     choice = LeaveOneOut(grid).choose(DenseProblem(gram), filter_named(name))
     work = _works(gram, choice)[task["way"]]
     times = []
@@ -160,16 +168,18 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the median times, with the quartiles."""
     rows = rows_of_tasks(settings, results)
     quartiles = [np.quantile(row["seconds"], [0.25, 0.5, 0.75]).tolist() for row in rows]
-    return [
-        {
-            **row,
-            "seconds": middle,
-            "seconds_low": low,
-            "seconds_high": high,
-            "repetitions": len(row["seconds"]),
-        }
-        for row, (low, middle, high) in zip(rows, quartiles, strict=True)
-    ]
+    found = []
+    for row, (low, middle, high) in zip(rows, quartiles, strict=True):
+        found.append(
+            {
+                **row,
+                "seconds": middle,
+                "seconds_low": low,
+                "seconds_high": high,
+                "repetitions": len(row["seconds"]),
+            }
+        )
+    return found
 
 
 def claims(results: Results) -> list[Claim]:
@@ -177,7 +187,7 @@ def claims(results: Results) -> list[Claim]:
     n = max(results.settings["sizes"])
     rows = where(results.rows, n=n)
     found = []
-    for way in dict.fromkeys(row["way"] for row in rows):
+    for way in distinct(rows, "way"):
         times = {row["estimator"]: row for row in where(rows, way=way)}
         peer = times.pop("f-kmse")
         says = (
@@ -188,7 +198,10 @@ def claims(results: Results) -> list[Claim]:
             f"{display_name(name)}{_at(row)} {_times_as_fast(row, peer)}"
             for name, row in times.items()
         )
-        faster = [name for name, row in times.items() if row["seconds_high"] < peer["seconds_low"]]
+        faster = []
+        for name, row in times.items():
+            if row["seconds_high"] < peer["seconds_low"]:
+                faster.append(name)
         found.append(Claim("Figure 3b", says, number, verdict_for(faster, times)))
     return found
 
@@ -198,7 +211,7 @@ def findings(results: Results) -> list[Finding]:
     n = max(results.settings["sizes"])
     rows = where(results.rows, n=n)
     _, slow, fast = WAYS
-    names = dict.fromkeys(row["estimator"] for row in rows)
+    names = distinct(rows, "estimator")
     cells = []
     for name in names:
         ours = one(rows, estimator=name, way=fast)

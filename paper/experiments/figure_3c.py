@@ -41,7 +41,7 @@ from paper._samples import (
 )
 from paper._statistics import improvement
 from paper._style import logarithmic
-from paper._tables import distinct, one, where
+from paper._tables import distinct, one, where, where_not
 
 FILTERS = ("f-kmse", "landweber", "nu-method", "iterated-tikhonov", "tsvd")
 """The spectral filters that the paper compares with S-KMSE."""
@@ -61,24 +61,28 @@ OFF_SCALE = 1.0
 
 def settings(quick: bool) -> Settings:
     """Return the paper's sizes, or small ones."""
-    dimensions = [1, 20, 50] if quick else [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
-    return {
+    dimensions = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]
+    if quick:
+        dimensions = [1, 20, 50]
+    chosen: Settings = {
         "seed": 2014,
-        "m": 10 if quick else 1000,
+        "m": 1000,
         "block": SAMPLES_PER_TASK,
-        "n": 20 if quick else 50,
+        "n": 50,
         "dimensions": dimensions,
         "samplings": list(SAMPLINGS),
     }
+    if quick:
+        chosen |= {"m": 10, "n": 20}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each block of samples of each dimension."""
-    cases = [
-        {"sampling": sampling, "d": d}
-        for sampling in settings["samplings"]
-        for d in settings["dimensions"]
-    ]
+    cases = []
+    for sampling in settings["samplings"]:
+        for d in settings["dimensions"]:
+            cases.append({"sampling": sampling, "d": d})
     return blocks(settings, cases)
 
 
@@ -95,10 +99,11 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return risk and improvement of every case, and the improvement over S-KMSE."""
     rows = joined(results)
     simple = losses_by_case("s-kmse", [row for row in rows if row["rule"] == "paper"])
-    gains = [
-        improvement(np.array(row["losses"]), simple[case_of(row)]).columns("over_s_kmse")
-        for row in rows
-    ]
+    gains = []
+    for row in rows:
+        gains.append(
+            improvement(np.array(row["losses"]), simple[case_of(row)]).columns("over_s_kmse")
+        )
     return [{**row, **gain} for row, gain in zip(risk_table(settings, results), gains, strict=True)]
 
 
@@ -129,7 +134,10 @@ def _growth(rows: list[Row], sampling: str, low: int, high: int) -> Claim:
     number = in_one_cell(
         f"{display_name(name)} {with_interval(gap, unit=' points')}" for name, gap in gaps.items()
     )
-    grown = [name for name, gap in gaps.items() if gap["improvement_low"] > 0]
+    grown = []
+    for name, gap in gaps.items():
+        if gap["improvement_low"] > 0:
+            grown.append(name)
     says = f"{what} (mixture {sampling}, from d = {low} to {high})."
     return Claim("Figure 3c", says, number, verdict_for(grown, SHRINKING))
 
@@ -137,12 +145,18 @@ def _growth(rows: list[Row], sampling: str, low: int, high: int) -> Claim:
 def _against_simple(rows: list[Row], sampling: str) -> Claim:
     """The spectral filters against S-KMSE, in pairs."""
     over = {name: one(rows, estimator=name) for name in FILTERS}
-    better = [name for name, row in over.items() if row["over_s_kmse_low"] > 0]
+    better = []
+    for name, row in over.items():
+        if row["over_s_kmse_low"] > 0:
+            better.append(name)
     says = f"Most spectral filters outperform S-KMSE (mixture {sampling}, d = {rows[0]['d']})."
     number = in_one_cell(
         f"{display_name(name)} {with_interval(row, 'over_s_kmse')}" for name, row in over.items()
     )
-    verdict = HOLDS if 2 * len(better) > len(FILTERS) else verdict_for(better, FILTERS)
+    if 2 * len(better) > len(FILTERS):
+        verdict = HOLDS
+    else:
+        verdict = verdict_for(better, FILTERS)
     return Claim("Figure 3c", says, number, verdict)
 
 
@@ -195,8 +209,8 @@ def figure(results: Results) -> Any:
     samplings = distinct(results.rows, "sampling", SAMPLINGS)
     drawn = blank(5.6)
     axes = drawn.subplots(2, len(samplings), sharex=True, sharey="row", squeeze=False)
-    rows = [row for row in results.rows if row["estimator"] != "kme"]
-    chosen = [row for row in rows if row["rule"] != "oracle"]
+    rows = where_not(results.rows, estimator="kme")
+    chosen = where_not(rows, rule="oracle")
     far = far_below(chosen)
     for column, sampling in zip(axes.T, samplings, strict=True):
         of_sampling = lines(where(chosen, sampling=sampling), "d", "improvement")
@@ -224,14 +238,14 @@ def figure(results: Results) -> Any:
 def far_below(rows: Sequence[Row]) -> dict[tuple[str, str], str]:
     """Return the estimators and rules that are far below KME, with the note for the legend."""
     scale = max([1e-3, *(row["improvement"] for row in rows)])
-    return {
-        (
-            each.estimator,
-            each.rule,
-        ): f"off scale, {each.y.min():.0f} to {each.y.max():.0f} %".replace("-", "−")
-        for each in lines(rows, "d", "improvement")
-        if each.y.max() < -OFF_SCALE * scale
-    }
+    found = {}
+    for each in lines(rows, "d", "improvement"):
+        if each.y.max() < -OFF_SCALE * scale:
+            found[
+                each.estimator,
+                each.rule,
+            ] = f"off scale, {each.y.min():.0f} to {each.y.max():.0f} %".replace("-", "−")
+    return found
 
 
 EXPERIMENT = Experiment(

@@ -118,7 +118,9 @@ def classes_of_shares(T: int, n: int, rng: np.random.Generator) -> Groups:
     y = rng.integers(2, size=T)
     samples = []
     for kind in y:
-        share = 0.55 if kind else 0.35
+        share = 0.35
+        if kind:
+            share = 0.55
         p = np.where(is_malignant, share / is_malignant.sum(), (1 - share) / (~is_malignant).sum())
         samples.append(X[rng.choice(len(X), n, p=p)])
     return Groups(samples, y)
@@ -144,28 +146,41 @@ CLASSIFICATIONS: dict[str, Callable[[int, int, np.random.Generator], Groups]] = 
 def settings(quick: bool) -> Settings:
     """Return the problems, and the numbers of draws, groups and rows."""
     regressions, classifications = list(REGRESSIONS), list(CLASSIFICATIONS)
-    return {
+    chosen: Settings = {
         "seed": 2413,
-        "draws": 1 if quick else 12,
-        "groups": 12 if quick else 60,
-        "new_groups": 10 if quick else 100,
-        "rows": 6 if quick else 20,
-        "regressions": regressions[:1] if quick else regressions,
-        "classifications": classifications[:1] if quick else classifications,
-        "means": ["plain", "joint"] if quick else list(MEANS),
-        "trees": 5 if quick else 100,
-        "confidence": 0.8 if quick else CONFIDENCE,
+        "draws": 12,
+        "groups": 60,
+        "new_groups": 100,
+        "rows": 20,
+        "regressions": regressions,
+        "classifications": classifications,
+        "means": list(MEANS),
+        "trees": 100,
+        "confidence": CONFIDENCE,
     }
+    if quick:
+        chosen |= {
+            "draws": 1,
+            "groups": 12,
+            "new_groups": 10,
+            "rows": 6,
+            "regressions": regressions[:1],
+            "classifications": classifications[:1],
+            "means": ["plain", "joint"],
+            "trees": 5,
+            "confidence": 0.8,
+        }
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each draw of each problem."""
     problems = [*settings["regressions"], *settings["classifications"]]
-    return [
-        {"problem": problem, "draw": draw}
-        for problem in problems
-        for draw in range(settings["draws"])
-    ]
+    found = []
+    for problem in problems:
+        for draw in range(settings["draws"]):
+            found.append({"problem": problem, "draw": draw})
+    return found
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -183,18 +198,26 @@ def run(settings: Settings, task: Task) -> list[Row]:
             error = float(((new.y - predicted) ** 2).mean() / new.y.var())
         else:
             error = float((new.y != predicted).mean())
-        kind = "regression" if is_regression else "classification"
+        kind = "classification"
+        if is_regression:
+            kind = "regression"
         return {"problem": problem, "kind": kind, "model": model, "error": error, **more}
 
     rows = []
     for means in settings["means"]:
-        maker = GroupRegressor if is_regression else GroupClassifier
-        model = maker(means=means).fit(known.samples, known.y)
+        model: GroupRegressor | GroupClassifier
+        if is_regression:
+            model = GroupRegressor(means=means)
+        else:
+            model = GroupClassifier(means=means)
+        model.fit(known.samples, known.y)
         more: dict[str, float | None] = {"left_out": 1 - model.loo_score_}
         if means == "plain":
             nested = model.nested_score_
-            more["nested"] = None if nested is None else 1 - nested
-        if is_regression and means in ("plain", "auto"):
+            more["nested"] = None
+            if nested is not None:
+                more["nested"] = 1 - nested
+        if isinstance(model, GroupRegressor) and means in ("plain", "auto"):
             more |= _coverage(model, new, settings["confidence"])
         rows.append(row(means, model.predict(new.samples), **more))
     for name, predicted in _boosted(known, new, is_regression, settings["trees"]).items():
@@ -219,7 +242,9 @@ def _boosted(known: Groups, new: Groups, is_regression: bool, trees: int) -> dic
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
     def model() -> Any:
-        maker = GradientBoostingRegressor if is_regression else GradientBoostingClassifier
+        maker = GradientBoostingClassifier
+        if is_regression:
+            maker = GradientBoostingRegressor
         return maker(n_estimators=trees, random_state=0)
 
     found = {}
@@ -230,7 +255,10 @@ def _boosted(known: Groups, new: Groups, is_regression: bool, trees: int) -> dic
     fitted = model().fit(np.concatenate(known.samples), np.repeat(known.y, lengths))
     averages = []
     for sample in new.samples:
-        outputs = fitted.predict(sample) if is_regression else fitted.predict_proba(sample)[:, 1]
+        if is_regression:
+            outputs = fitted.predict(sample)
+        else:
+            outputs = fitted.predict_proba(sample)[:, 1]
         averages.append(float(np.mean(outputs)))
     found[ROWS] = np.array(averages)
     if not is_regression:
@@ -257,7 +285,10 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
             row: Row = {"problem": problem, "kind": some[0]["kind"], "model": model}
             row["draws"] = len(some)
             for name in ("error", "left_out", "nested", "residuals", "jackknife+", "conformal"):
-                values = [each[name] for each in some if each.get(name) is not None]
+                values = []
+                for each in some:
+                    if each.get(name) is not None:
+                        values.append(each[name])
                 if values:
                     row |= mean_of(np.array(values)).columns(name)
             found.append(row)
@@ -277,9 +308,12 @@ def findings(results: Results) -> list[Finding]:
             wins += ours <= theirs
         what = f"Problems of {kind} where the default has at most the error of the best boosting."
         found.append(Finding(what, f"{wins} of {len(problems)}"))
-    plain = [row for row in where(results.rows, kind="regression") if row["model"] == "plain"]
+    plain = where(results.rows, kind="regression", model="plain")
     for method in ("residuals", "jackknife+", "conformal"):
-        values = [row[method] for row in plain if row.get(method) is not None]
+        values = []
+        for row in plain:
+            if row.get(method) is not None:
+                values.append(row[method])
         what = (
             f"Share of new y in intervals of {100 * results.settings['confidence']:.0f} %, "
             f"method “{method}”, plain means: least and mean over problems."

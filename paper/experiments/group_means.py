@@ -27,7 +27,7 @@ from paper._group_laws import (
 )
 from paper._group_rivals import THRESHOLDS, PlainMeans, rivals
 from paper._statistics import improvement, mean_of
-from paper._tables import markdown, one, where
+from paper._tables import distinct, markdown, one, where, where_not
 
 OURS = "KernelMeans"
 
@@ -116,13 +116,16 @@ def settings(quick: bool) -> Settings:
     cells = []
     for name, bandwidth, T, sizes in QUICK if quick else [*SYNTHETIC, *REAL, *LARGE]:
         cells.append([name, bandwidth, T, list(sizes)])
-    return {
+    chosen: Settings = {
         "seed": 2411,
-        "draws": 2 if quick else 40,
-        "draws_large": 1 if quick else 6,
-        "block": 2 if quick else 8,
+        "draws": 40,
+        "draws_large": 6,
+        "block": 8,
         "cells": cells,
     }
+    if quick:
+        chosen |= {"draws": 2, "draws_large": 1, "block": 2}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -262,7 +265,9 @@ def _roots(squared: Array) -> Array:
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the gain of every estimator in every cell, other ones at their best constants."""
     found: list[Row] = []
-    draws = [row for rows in results for row in rows]
+    draws: list[Row] = []
+    for rows in results:
+        draws.extend(rows)
     for number, cell in enumerate(settings["cells"]):
         some = where(draws, cell=number)
         plain = _column(some, "plain")
@@ -325,7 +330,7 @@ def _of_ours(rows: Sequence[Row]) -> Row:
 
 def best_rival(rows: Sequence[Row], row: Row) -> Row:
     """Return the other estimator with the largest gain in the cell of a row."""
-    others = [each for each in _of_cell(rows, row) if each["estimator"] != OURS]
+    others = where_not(_of_cell(rows, row), estimator=OURS)
     return max(others, key=lambda each: float(each["gain"]))
 
 
@@ -336,12 +341,19 @@ def _of_cell(rows: Sequence[Row], row: Row) -> list[Row]:
 def ours(results: Results) -> list[Row]:
     """Return the rows of our estimator, one for each cell."""
     found = where(results.rows, estimator=OURS)
-    return [row for row in found if not row.get("part")]
+    collected = []
+    for row in found:
+        if not row.get("part"):
+            collected.append(row)
+    return collected
 
 
 def name_of(row: Row) -> str:
     """Return a cell in words."""
-    at = "" if row["bandwidth"] is None else f", σ = {row['bandwidth']:g}"
+    if row["bandwidth"] is None:
+        at = ""
+    else:
+        at = f", σ = {row['bandwidth']:g}"
     rows = str(row["sizes"]).replace(" ", "/")
     return f"{row['law']}{at}; T = {row['T']}, n = {rows}"
 
@@ -392,7 +404,10 @@ def findings(results: Results) -> list[Finding]:
 
 def _leads_on(leads: Sequence[tuple[float, Row]], laws: Sequence[str]) -> str:
     """Return in how many cells of some laws we are ahead, and the least lead."""
-    some = [each for each in leads if each[1]["law"] in laws]
+    some = []
+    for each in leads:
+        if each[1]["law"] in laws:
+            some.append(each)
     least, row = min(some, key=lambda each: each[0])
     ahead = sum(lead >= 0 for lead, _ in some)
     return f"{ahead} of {len(some)}; the least {decimal(least, 1)} ({name_of(row)})"
@@ -410,7 +425,7 @@ def _at_largest_threshold(results: Results, rows: Sequence[Row]) -> str:
 
 def details(results: Results) -> str:
     """Return the tables: gains beside other estimators', and what else changes."""
-    rivals_first = list(dict.fromkeys(row["estimator"] for row in results.rows))[1:]
+    rivals_first = distinct(results.rows, "estimator")[1:]
     gains, others = [], []
     for row in ours(results):
         cell = _of_cell(results.rows, row)
@@ -473,7 +488,9 @@ def figure(results: Results) -> Any:
                 continue
             colour, marker = COLOURS[each["estimator"]]
             is_ours = each["estimator"] == OURS
-            size = 9 if is_ours else 4.5
+            size = 4.5
+            if is_ours:
+                size = 9
             ax.plot(
                 max(each["gain"], -10),
                 place,

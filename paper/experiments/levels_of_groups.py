@@ -10,7 +10,7 @@ from paper._arrays import Array
 from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import blank
-from paper._tables import markdown, where
+from paper._tables import column, markdown, where
 from paper.experiments.levels_of_tests import decimal_z, largest_expected, note_of_size
 
 LEVEL = 0.05
@@ -174,14 +174,17 @@ def settings(quick: bool) -> Settings:
             cells.append(["tolerance", law, f"{n}, {m}"])
     if quick:
         cells = [*cells[:2], *cells[7:8], *cells[14:15], *cells[18:20]]
-    return {
+    chosen: Settings = {
         "seed": 24,
-        "draws": {"design": 2 if quick else 1000, "tolerance": 2 if quick else 500},
+        "draws": {"design": 1000, "tolerance": 500},
         "n_permutations": {"design": 19, "tolerance": 99},
-        "blocks": 1 if quick else 4,
-        "large": 60 if quick else LARGE,
+        "blocks": 4,
+        "large": LARGE,
         "cells": cells,
     }
+    if quick:
+        chosen |= {"draws": {"design": 2, "tolerance": 2}, "blocks": 1, "large": 60}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -287,19 +290,22 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
             else:
                 cell[what] = None
         cell["delta"] = some[0].get("delta")
-        cell["smallest"] = min(row["smallest"] for row in some)
+        cell["smallest"] = column(some, "smallest").min()
         found.append({**cell, "error": error, "z": (cell["rejected"] - LEVEL) / error})
     return found
 
 
 def findings(results: Results) -> list[Finding]:
     """Return the largest levels, with designs given, ignored, and at a tolerance."""
-    given = [row for row in where(results.rows, kind="design") if row["how"] == "given"]
-    ignored = [row for row in where(results.rows, kind="design") if row["how"] == "ignored"]
+    given = where(results.rows, kind="design", how="given")
+    ignored = where(results.rows, kind="design", how="ignored")
     tolerance = where(results.rows, kind="tolerance")
     largest = max(given, key=lambda row: row["z"])
     worst = max(tolerance, key=lambda row: row["rejected"])
-    spoiled = [row for row in ignored if row["rejected"] > 0.2]
+    spoiled = []
+    for row in ignored:
+        if row["rejected"] > 0.2:
+            spoiled.append(row)
     names = "; ".join(f"{row['name']}: {row['rejected']:.2f}" for row in spoiled) or "none"
     return [
         Finding(
@@ -330,12 +336,18 @@ def details(results: Results) -> str:
         f"error {error:.4f}): of all groups together, of any group against the rest, of any pair, "
         "and of all groups together with the design ignored.\n"
     )
-    ignored = {row["name"]: row for row in designs if row["how"] == "ignored"}
+    ignored = {}
+    for row in designs:
+        if row["how"] == "ignored":
+            ignored[row["name"]] = row
     body = []
     for row in designs:
         if row["how"] == "given":
             other = ignored.get(row["name"])
-            left_out = "" if other is None else f"{other['rejected']:.3f}"
+            if other is None:
+                left_out = ""
+            else:
+                left_out = f"{other['rejected']:.3f}"
             shares = [f"{row[what]:.3f}" for what in ("rejected", "groups", "pairs")]
             body.append([row["name"], *shares, left_out])
     titles = ["groups", "all together", "any group", "any pair", "design ignored"]
@@ -367,7 +379,10 @@ def figure(results: Results) -> Any:
         colour = {"given": "#0072B2", "ignored": "#D55E00"}.get(row["how"], "#009E73")
         least = 0.5 / row["draws"]
         ax.plot(max(row["rejected"], least), place, "o", color=colour, markersize=4)
-        how = row["how"] if row["kind"] == "tolerance" else f"design {row['how']}"
+        if row["kind"] == "tolerance":
+            how = row["how"]
+        else:
+            how = f"design {row['how']}"
         names.append(f"{row['name']} ({how})")
     ax.set_xscale("log")
     ax.set_yticks(range(len(rows)), names, fontsize="x-small")

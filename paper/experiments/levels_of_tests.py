@@ -19,7 +19,7 @@ from paper._checkpoints import canonical
 from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import blank, legend_of_markers, name_rows
-from paper._tables import distinct, grouped, markdown, where
+from paper._tables import column, distinct, grouped, markdown, where
 
 LEVEL = 0.05
 """With 19 permutations the only level that is attained."""
@@ -165,11 +165,10 @@ def _drift_by(
     """Return the p-value of a detector's first batch, whose level is half of alpha, 0.05."""
 
     def p_value(X: Array, Y: Array, options: dict[str, Any]) -> float:
-        test = (
-            None
-            if default
-            else TwoSampleTest(**FEW_KERNELS, n_permutations=options["n_permutations"])
-        )
+        if default:
+            test = None
+        else:
+            test = TwoSampleTest(**FEW_KERNELS, n_permutations=options["n_permutations"])
         detector = DriftDetector(
             test, alpha=2 * LEVEL, horizon=1, random_state=options["random_state"], **parameters
         )
@@ -234,31 +233,33 @@ PEERS = Path(__file__).with_name("peers_of_tests.json")
 
 def settings(quick: bool) -> Settings:
     """Return the cells, and the numbers of draws and permutations."""
-    cells = [
-        [test, route, null]
-        for test, routes in ROUTES.items()
-        for route in routes
-        for null in (NULLS_OF_SLOW_ROUTES if route in SLOW_ROUTES or quick else NULLS)
-    ]
+    cells = []
+    for test, routes in ROUTES.items():
+        for route in routes:
+            for null in NULLS_OF_SLOW_ROUTES if route in SLOW_ROUTES or quick else NULLS:
+                cells.append([test, route, null])
     if quick:
         cells = [cell for cell in cells if cell[2] == NULLS_OF_SLOW_ROUTES[len(cell[1]) % 2]]
-    return {
+    chosen: Settings = {
         "seed": 22,
-        "draws": 2 if quick else 2000,
+        "draws": 2000,
         "n_permutations": 19,
-        "block": 2 if quick else 250,
+        "block": 250,
         "cells": cells,
     }
+    if quick:
+        chosen |= {"draws": 2, "block": 2}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each block of draws of each cell."""
     draws, block = settings["draws"], settings["block"]
-    return [
-        {"cell": number, "first": first, "last": min(first + block, draws)}
-        for first in range(0, draws, block)
-        for number in range(len(settings["cells"]))
-    ]
+    found = []
+    for first in range(0, draws, block):
+        for number in range(len(settings["cells"])):
+            found.append({"cell": number, "first": first, "last": min(first + block, draws)})
+    return found
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -309,7 +310,7 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
             "error": error,
         }
         found.append(
-            {**cell, "z": (share - LEVEL) / error, "smallest": min(row["smallest"] for row in some)}
+            {**cell, "z": (share - LEVEL) / error, "smallest": column(some, "smallest").min()}
         )
     return found
 
@@ -330,7 +331,10 @@ def findings(results: Results) -> list[Finding]:
     """Return the cell that rejects most, beside what chance gives in that number of cells."""
     rows = results.rows
     largest = max(rows, key=lambda row: row["z"])
-    above = [row for row in rows if row["z"] > 3]
+    above = []
+    for row in rows:
+        if row["z"] > 3:
+            above.append(row)
     number = (
         f"{decimal_z(largest)} standard errors ({largest['rejected']:.4f}: {_name(largest)}); the "
         f"largest of {len(rows)} independent standard normal numbers is "
@@ -366,7 +370,7 @@ def details(results: Results) -> str:
 def level_table(results: Results, full: Settings) -> str:
     """Return the table of routes and null hypotheses."""
     nulls = distinct(results.rows, "null", NULLS)
-    error = max(row["error"] for row in results.rows)
+    error = column(results.rows, "error").max()
     lines = [
         *note_of_size(results, full),
         (
@@ -385,7 +389,9 @@ def level_table(results: Results, full: Settings) -> str:
 def note_of_size(results: Results, full: Settings) -> list[str]:
     """Return a line that says so, where results have fewer draws or repetitions than a full run."""
     is_full = canonical(results.settings) == canonical(full)
-    return [] if is_full else ["**Not a full run: fewer draws or repetitions, as stated below.**\n"]
+    if is_full:
+        return []
+    return ["**Not a full run: fewer draws or repetitions, as stated below.**\n"]
 
 
 def _of_peers() -> str:
@@ -406,11 +412,10 @@ def _of_peers() -> str:
                 count = f"{level['draws']} | {level['permutations']}"
                 share = f"{level['rejected'][str(LEVEL)]:.3f} | {level['zero']:.3f}"
                 lines.append(f"| {samples} | {name} ({peer['version']}) | {count} | {share} |")
-    missing = [
-        f"{name}: {why}."
-        for name, peer in found.items()
-        if (why := peer.get("missing") or peer.get("failed"))
-    ]
+    missing = []
+    for name, peer in found.items():
+        if why := peer.get("missing") or peer.get("failed"):
+            missing.append(f"{name}: {why}.")
     return "\n".join([*lines, *(["", *missing] if missing else [])])
 
 

@@ -12,7 +12,7 @@ from paper._arrays import Array
 from paper._claims import Finding, decimal, in_one_cell
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, letter_panels, name_rows
-from paper._tables import distinct, markdown, one
+from paper._tables import column, distinct, markdown, one, where, where_not
 
 SHAPES = {
     "circle in R³": (2, 3, 0.15),
@@ -43,12 +43,15 @@ CENTER_COMPONENTS = 5
 def settings(quick: bool) -> Settings:
     """Return the sizes."""
     shapes = list(SHAPES)
-    return {
+    chosen: Settings = {
         "seed": 2031,
-        "shapes": ["circle in R³", "N(0, I) in R⁴"] if quick else shapes,
-        "n": [60] if quick else [100, 400],
-        "repetitions": 2 if quick else 10,
+        "shapes": shapes,
+        "n": [100, 400],
+        "repetitions": 10,
     }
+    if quick:
+        chosen |= {"shapes": ["circle in R³", "N(0, I) in R⁴"], "n": [60], "repetitions": 2}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -152,11 +155,13 @@ def center_errors(X: Array, new: Array) -> tuple[float, float]:
 
 def table(settings: Settings, results: list[list[Row]]) -> list[Row]:
     """Return a row for each shape and size, over all samples."""
-    rows = [row for some in results for row in some]
+    rows = []
+    for some in results:
+        rows.extend(some)
     found: list[Row] = []
     for shape in settings["shapes"]:
         for n in settings["n"]:
-            same = [row for row in rows if row["shape"] == shape and row["n"] == n]
+            same = where(rows, shape=shape, n=n)
             found.append({"shape": shape, "n": n, **summary(same)})
     return found
 
@@ -194,9 +199,10 @@ def findings(results: Results) -> list[Finding]:
     """Return how far the choice is from the best, per size, and what a shrunk centre changes."""
     found = []
     for n in results.settings["n"]:
-        signals = [row for row in results.rows if row["n"] == n and row["span"] > 0]
+        of_size = where(results.rows, n=n)
+        signals = where_not(of_size, span=0)
         if signals:
-            ratios = np.array([row["regret"] for row in signals])
+            ratios = column(signals, "regret")
             worst = max(signals, key=lambda row: row["regret"])
             mean = decimal(float(np.exp(np.log(ratios).mean())), 3)
             what = (
@@ -205,7 +211,7 @@ def findings(results: Results) -> list[Finding]:
             )
             number = f"{mean}; {worst['shape']} {decimal(worst['regret'], 2)}"
             found.append(Finding(what, number))
-        noise = [row for row in results.rows if row["n"] == n and row["span"] == 0]
+        noise = where(of_size, span=0)
         lines = []
         for row in noise:
             lines.append(f"{row['shape']}: {decimal(100 * row['called_noise'], 0)} % of samples")
@@ -231,8 +237,13 @@ def details(results: Results) -> str:
         low, high = decimal(row["chosen_low"], 0), decimal(row["chosen_high"], 0)
         chosen = f"{decimal(row['chosen'], 0)} ({low} to {high})"
         change = f"{decimal(row['center_change'], 2)} ± {decimal(row['center_error'], 2)}"
-        dimension = "" if row["dimension"] is None else decimal(row["dimension"], 0)
-        regret = decimal(row["regret"], 2) if row["span"] else ""
+        if row["dimension"] is None:
+            dimension = ""
+        else:
+            dimension = decimal(row["dimension"], 0)
+        regret = ""
+        if row["span"]:
+            regret = decimal(row["regret"], 2)
         rows.append(
             [
                 row["shape"],
@@ -264,7 +275,9 @@ def figure(results: Results) -> Any:
             y = place + 0.24 * (number - 0.5)
             ends = [max(row["chosen_low"], 0.8), max(row["chosen_high"], 0.8)]
             left.plot(ends, [y, y], color=colour, linewidth=1.6)
-            label = f"n = {n}" if place == 0 else None
+            label = None
+            if place == 0:
+                label = f"n = {n}"
             left.plot(row["chosen"], y, "o", color=colour, markersize=4.5, label=label)
             left.plot(max(row["best"], 0.8), y, "|", color="black", markersize=8)
             if row["span"] > 0:

@@ -14,7 +14,7 @@ from paper._arrays import Array
 from paper._claims import Finding, decimal, in_one_cell
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, letter_panels
-from paper._tables import distinct, markdown, where
+from paper._tables import column, distinct, markdown, where
 
 MUHAT, INVERSE = "muhat, denoise", "muhat, inverse_transform"
 CHOSEN, FILTERED = "muhat, denoise, components by loo", "muhat, denoise, Tikhonov"
@@ -36,13 +36,16 @@ GAMMA_FACTORS = (1.0, 10.0, 100.0)
 
 def settings(quick: bool) -> Settings:
     """Return the sizes."""
-    return {
+    chosen: Settings = {
         "seed": 2026,
-        "rows": 60 if quick else 600,
-        "noise": [0.25] if quick else [0.1, 0.25, 0.5],
-        "components": [3] if quick else [5, 10, 20, 40, 80],
-        "splits": 1 if quick else 5,
+        "rows": 600,
+        "noise": [0.1, 0.25, 0.5],
+        "components": [5, 10, 20, 40, 80],
+        "splits": 5,
     }
+    if quick:
+        chosen |= {"rows": 60, "noise": [0.25], "components": [3], "splits": 1}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -115,7 +118,9 @@ def _squares(A: Array, B: Array) -> Array:
 
 def table(settings: Settings, results: list[list[Row]]) -> list[Row]:
     """Return the mean error of each method, level of noise and number of components."""
-    rows = [row for some in results for row in some]
+    rows = []
+    for some in results:
+        rows.extend(some)
     found: list[Row] = []
     for noise in settings["noise"]:
         for method in distinct(rows, "method"):
@@ -127,8 +132,8 @@ def table(settings: Settings, results: list[list[Row]]) -> list[Row]:
                 same = where(rows, noise=noise, method=method)
                 if given:
                     same = where(same, components=components)
-                errors = np.array([row["error"] for row in same])
-                taken = float(np.median([row["components"] for row in same]))
+                errors = column(same, "error")
+                taken = float(np.median(column(same, "components")))
                 found.append(
                     {
                         "noise": noise,
@@ -202,7 +207,9 @@ def figure(results: Results) -> Any:
             y = []
             for components in x:
                 y.append(_error(results, noise, method, components))
-            label = method if ax is axes[0] else None
+            label = None
+            if ax is axes[0]:
+                label = method
             ax.plot(x, y, "o-", color=colour, markersize=3.5, linewidth=1.4, label=label)
         ax.set_xscale("log")
         ax.set_xticks(x, list(map(str, x)))

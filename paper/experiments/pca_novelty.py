@@ -17,7 +17,7 @@ from paper._arrays import Array
 from paper._claims import Finding, decimal, in_one_cell
 from paper._experiment import Experiment, Results, Row, Settings, Task
 from paper._figures import blank, name_rows
-from paper._tables import distinct, markdown, one, where
+from paper._tables import column, distinct, markdown, one, where
 
 SETS = ("wine", "glass", "ionosphere", "vehicle", "vowel", "iris", "breast-cancer", "digits")
 """Those of muhat, and those that come with scikit-learn."""
@@ -43,12 +43,15 @@ LEVEL = 0.1
 
 def settings(quick: bool) -> Settings:
     """Return the sizes."""
-    return {
+    chosen: Settings = {
         "seed": 2027,
-        "datasets": ["iris"] if quick else list(SETS),
-        "splits": 1 if quick else 5,
-        "most_rows": 40 if quick else 400,
+        "datasets": list(SETS),
+        "splits": 5,
+        "most_rows": 400,
     }
+    if quick:
+        chosen |= {"datasets": ["iris"], "splits": 1, "most_rows": 40}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -64,7 +67,10 @@ def rows_and_classes(name: str) -> tuple[Array, Array]:
     """Return the rows of a data set and their classes."""
     loaders = {"iris": load_iris, "breast-cancer": load_breast_cancer, "digits": load_digits}
     loader = loaders.get(name)
-    found = load_dataset(name) if loader is None else loader()
+    if loader is None:
+        found = load_dataset(name)
+    else:
+        found = loader()
     return np.asarray(found.data, float), np.asarray(found.target)
 
 
@@ -116,7 +122,9 @@ def components_for(X: Array, share: float) -> int:
 
 def table(settings: Settings, results: list[list[Row]]) -> list[Row]:
     """Return the mean area of each detector and data set, and its mean rank."""
-    rows = [row for some in results for row in some]
+    rows = []
+    for some in results:
+        rows.extend(some)
     found: list[Row] = []
     for name in settings["datasets"]:
         same = where(rows, dataset=name)
@@ -125,7 +133,10 @@ def table(settings: Settings, results: list[list[Row]]) -> list[Row]:
         for detector in detectors:
             areas.append([row["auc"] for row in same if row["detector"] == detector])
         ranks = rankdata(-np.array(areas), axis=0)
-        levels = [row["level"] for row in same if row.get("level") is not None]
+        levels = []
+        for row in same:
+            if row.get("level") is not None:
+                levels.append(row["level"])
         for detector, area, rank in zip(detectors, areas, ranks, strict=True):
             found.append(
                 {
@@ -145,8 +156,8 @@ def findings(results: Results) -> list[Finding]:
     lines = []
     for detector in distinct(results.rows, "detector"):
         same = where(results.rows, detector=detector)
-        rank = decimal(float(np.mean([row["rank"] for row in same])), 2)
-        area = decimal(float(np.mean([row["auc"] for row in same])), 3)
+        rank = decimal(float(np.mean(column(same, "rank"))), 2)
+        area = decimal(float(np.mean(column(same, "auc"))), 3)
         lines.append(f"{detector}: rank {rank}, AUC {area}")
     levels = []
     for name in results.settings["datasets"]:
@@ -193,7 +204,9 @@ def figure(results: Results) -> Any:
         for place, name in enumerate(sets):
             row = one(results.rows, dataset=name, detector=detector)
             y = place + 0.11 * (number - 3)
-            label = detector if place == 0 else None
+            label = None
+            if place == 0:
+                label = detector
             ax.plot(row["auc"], y, "o", color=colour, markersize=4.5, label=label)
     ax.set_xlabel("area under the ROC curve")
     name_rows(ax, sets)

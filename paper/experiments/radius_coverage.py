@@ -30,22 +30,25 @@ METHODS = tuple(COLOURS)
 
 def settings(quick: bool) -> Settings:
     """Return the sizes."""
-    return {
+    chosen: Settings = {
         "seed": 2014,
-        "draws": 20 if quick else 10_000,
+        "draws": 10_000,
         "d": 20,
-        "n": [20, 100] if quick else [20, 50, 100, 300, 1000],
+        "n": [20, 50, 100, 300, 1000],
     }
+    if quick:
+        chosen |= {"draws": 20, "n": [20, 100]}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return tasks of some draws of one size."""
     draws = settings["draws"]
-    return [
-        {"n": n, "first": first, "last": min(first + SAMPLES_PER_TASK, draws)}
-        for n in settings["n"]
-        for first in range(0, draws, SAMPLES_PER_TASK)
-    ]
+    found = []
+    for n in settings["n"]:
+        for first in range(0, draws, SAMPLES_PER_TASK):
+            found.append({"n": n, "first": first, "last": min(first + SAMPLES_PER_TASK, draws)})
+    return found
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -71,17 +74,19 @@ def run(settings: Settings, task: Task) -> list[Row]:
             radius = mean.radius(CONFIDENCE, method)
             held[method] += int(error <= radius)
             radii[method] += radius
-    return [
-        {
-            "n": n,
-            "method": method,
-            "draws": len(indices),
-            "held": held[method],
-            "radius": radii[method],
-            "error": errors,
-        }
-        for method in METHODS
-    ]
+    found = []
+    for method in METHODS:
+        found.append(
+            {
+                "n": n,
+                "method": method,
+                "draws": len(indices),
+                "held": held[method],
+                "radius": radii[method],
+                "error": errors,
+            }
+        )
+    return found
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
@@ -112,7 +117,9 @@ def findings(results: Results) -> list[Finding]:
     for method in METHODS:
         rows = where(results.rows, method=method)
         number = ", ".join(f"{100 * row['coverage']:.2f} % (n = {row['n']})" for row in rows)
-        proven = "asymptotically" if method == METHODS[-1] else "at least, at every n"
+        proven = "at least, at every n"
+        if method == METHODS[-1]:
+            proven = "asymptotically"
         what = (
             f"{method}: share of {draws:,} draws with μ in the radius; 95 % {proven}, are promised."
         )

@@ -20,7 +20,7 @@ from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Mixture
 from muhat.selection import GCV, Choice, KFold, LeaveOneOut
 from paper._arrays import Array
-from paper._claims import FAILS, HOLDS, Claim, Finding, decimal, with_interval
+from paper._claims import FAILS, HOLDS, Claim, Finding, decimal, verdict, with_interval
 from paper._estimators import (
     BY_GCV,
     BY_LOO,
@@ -42,7 +42,7 @@ from paper._figures import (
 from paper._samples import joined
 from paper._statistics import mean_of
 from paper._style import without_frame
-from paper._tables import column, distinct, markdown, one, where
+from paper._tables import column, distinct, markdown, one, where, where_not
 
 CONVERGED = 10**4
 """A number of steps that no fit reaches."""
@@ -103,24 +103,27 @@ COUNTS = {
 
 def settings(quick: bool) -> Settings:
     """Return the paper's sizes, or small ones, for the data sets on this machine."""
-    return {
+    chosen: Settings = {
         "seed": 2014,
-        "datasets": ["glass", "wine"] if quick else list(at_hand()),
-        "repetitions": 2 if quick else 30,
+        "datasets": list(at_hand()),
+        "repetitions": 30,
         "components": 5,
         "test_share": 0.25,
-        "starts": 5 if quick else 50,
-        "steps": [5, 40] if quick else [5, 10, 20, 40, 80, 160, CONVERGED],
+        "starts": 50,
+        "steps": [5, 10, 20, 40, 80, 160, CONVERGED],
     }
+    if quick:
+        chosen |= {"datasets": ["glass", "wine"], "repetitions": 2, "starts": 5, "steps": [5, 40]}
+    return chosen
 
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each repetition on each data set."""
-    return [
-        {"dataset": name, "repetition": repetition}
-        for name in settings["datasets"]
-        for repetition in range(settings["repetitions"])
-    ]
+    found = []
+    for name in settings["datasets"]:
+        for repetition in range(settings["repetitions"]):
+            found.append({"dataset": name, "repetition": repetition})
+    return found
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -158,9 +161,10 @@ def estimates(problem: DenseProblem) -> list[tuple[str, str, Array, float]]:
     chosen += [(name, "paper", GCV().choose(problem, filter_named(name))) for name in BY_GCV]
     chosen += [(name, "kfold", KFold().choose(problem, filter_named(name))) for name in BY_GCV]
     chosen.append(("auto", "loo", rule.best(problem, choices)))
-    return [
-        (name, how, choice.weights(problem), _kept(problem, choice)) for name, how, choice in chosen
-    ]
+    found = []
+    for name, how, choice in chosen:
+        found.append((name, how, choice.weights(problem), _kept(problem, choice)))
+    return found
 
 
 def _kept(problem: DenseProblem, choice: Choice) -> float:
@@ -178,12 +182,14 @@ def matched(embedding: Embedding, start: Mixture, steps: int) -> MatchedMixture:
 
 def _mean_log_density(mixture: Mixture, X: Array) -> float:
     """Return the mean of log Σ_j π_j N(x; θ_j, σ_j² I)."""
-    parts = [
-        np.log(weight) + multivariate_normal(mean, max(covariance[0, 0], MIN_VARIANCE)).logpdf(X)
-        for weight, mean, covariance in zip(
-            mixture.weights, mixture.means, mixture.covariances, strict=True
+    parts = []
+    for weight, mean, covariance in zip(
+        mixture.weights, mixture.means, mixture.covariances, strict=True
+    ):
+        parts.append(
+            np.log(weight)
+            + multivariate_normal(mean, max(covariance[0, 0], MIN_VARIANCE)).logpdf(X)
         )
-    ]
     return float(logsumexp(parts, axis=0).mean())
 
 
@@ -214,11 +220,10 @@ def _row(
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the mean score of every cell, with a paired test against KME, and the oracle's."""
     rows = joined(results)
-    plain = {
-        (row["dataset"], row["steps"]): np.array(row["nll"])
-        for row in rows
-        if row["estimator"] == "kme"
-    }
+    plain = {}
+    for row in rows:
+        if row["estimator"] == "kme":
+            plain[row["dataset"], row["steps"]] = np.array(row["nll"])
     return [_cell(row, plain[row["dataset"], row["steps"]]) for row in [*rows, *_oracles(rows)]]
 
 
@@ -228,17 +233,19 @@ def _oracles(rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         if row["rule"] == "paper":
             cells.setdefault((row["dataset"], row["steps"]), []).append(np.array(row["nll"]))
-    return [
-        {
-            "dataset": name,
-            "estimator": "best",
-            "rule": "oracle",
-            "steps": steps,
-            "nll": np.min(nll, axis=0),
-            "kept": [],
-        }
-        for (name, steps), nll in cells.items()
-    ]
+    found = []
+    for (name, steps), nll in cells.items():
+        found.append(
+            {
+                "dataset": name,
+                "estimator": "best",
+                "rule": "oracle",
+                "steps": steps,
+                "nll": np.min(nll, axis=0),
+                "kept": [],
+            }
+        )
+    return found
 
 
 def _cell(row: Row, plain: Array) -> Row:
@@ -303,43 +310,58 @@ def _away(row: Row) -> float:
 
 def shrunk_cells(results: Results, steps: int) -> list[Row]:
     """Return the cells of the six shrinkage estimators."""
-    return [
-        one_cell(results, name, each, steps)
-        for name in results.settings["datasets"]
-        for each in SHRINKING
-    ]
+    found = []
+    for name in results.settings["datasets"]:
+        for each in SHRINKING:
+            found.append(one_cell(results, name, each, steps))
+    return found
 
 
 def below(cells: Sequence[Row]) -> list[Row]:
     """Return the cells below KME, in the paper's decimals."""
-    return [row for row in cells if row["difference"] < -PRINTED_TOL]
+    found = []
+    for row in cells:
+        if row["difference"] < -PRINTED_TOL:
+            found.append(row)
+    return found
 
 
 def above(cells: Sequence[Row]) -> list[Row]:
     """Return the cells above KME, in the paper's decimals."""
-    return [row for row in cells if row["difference"] > PRINTED_TOL]
+    found = []
+    for row in cells:
+        if row["difference"] > PRINTED_TOL:
+            found.append(row)
+    return found
 
 
 def significant(cells: Sequence[Row]) -> list[Row]:
     """Return the cells that differ significantly from KME."""
-    return [row for row in cells if row["p_value"] < SIGNIFICANT]
+    found = []
+    for row in cells:
+        if row["p_value"] < SIGNIFICANT:
+            found.append(row)
+    return found
 
 
 def steps_in_words(steps: int) -> str:
     """Return when the solver stopped."""
-    return "convergence" if steps == CONVERGED else f"{steps} steps"
+    if steps == CONVERGED:
+        return "convergence"
+    return f"{steps} steps"
 
 
 def claims(results: Results) -> list[Claim]:
     """Return what the paper claims of its Table 2."""
     steps, last = nearest_steps(results), max(results.settings["steps"])
     names, rows = results.settings["datasets"], shrunk_cells(results, steps)
-    others = [row for row in rows if row["estimator"] != "tsvd"]
+    others = where_not(rows, estimator="tsvd")
     furthest, at_last = (_furthest(results, each) for each in (steps, last))
-    best = {
-        name: min(SHRINKING, key=lambda each: float(one_cell(results, name, each, steps)["nll"]))
-        for name in names
-    }
+    best = {}
+    for name in names:
+        best[name] = min(
+            SHRINKING, key=lambda each: float(one_cell(results, name, each, steps)["nll"])
+        )
     stopped = f"stopped after {steps_in_words(steps)}"
     return [
         Claim(
@@ -366,7 +388,7 @@ def claims(results: Results) -> list[Claim]:
             "Table 2",
             "The relative performance of the filters varies across data sets.",
             "best: " + ", ".join(f"{display_name(each)} on {name}" for name, each in best.items()),
-            HOLDS if len(set(best.values())) > 1 else FAILS,
+            verdict(len(set(best.values())) > 1),
         ),
     ]
 
@@ -374,10 +396,9 @@ def claims(results: Results) -> list[Claim]:
 def findings(results: Results) -> list[Finding]:
     """Return kernel mean matching beside maximum likelihood."""
     steps, names = nearest_steps(results), results.settings["datasets"]
-    gaps = [
-        float(one_cell(results, name, LIKELIHOOD, steps, "baseline")["difference"])
-        for name in names
-    ]
+    gaps = []
+    for name in names:
+        gaps.append(float(one_cell(results, name, LIKELIHOOD, steps, "baseline")["difference"]))
     number = (
         f"the score of maximum likelihood is lower on {sum(gap < 0 for gap in gaps)} of "
         f"{len(names)} sets, by {decimal(-float(np.mean(gaps)), 2)} on average"
@@ -403,11 +424,9 @@ def _tendency(results: Results, rows: list[Row]) -> str:
     """Return the verdict on shrinkage: also whether it lasts when the solver runs on."""
     if not _tend_below(rows):
         return FAILS
-    return (
-        HOLDS
-        if _tend_below(shrunk_cells(results, max(results.settings["steps"])))
-        else HOLDS_IF_STOPPED_EARLY
-    )
+    if _tend_below(shrunk_cells(results, max(results.settings["steps"]))):
+        return HOLDS
+    return HOLDS_IF_STOPPED_EARLY
 
 
 def _tend_below(rows: list[Row]) -> bool:
@@ -442,15 +461,16 @@ def _marked(row: Row) -> str:
     value = f"{row['nll']:.4f}"
     if significant(below([row])):
         return f"**{value}**"
-    return f"{value}†" if significant(above([row])) else value
+    if significant(above([row])):
+        return f"{value}†"
+    return value
 
 
 def _extra(results: Results, steps: int) -> str:
-    there = [
-        pair
-        for pair in OUR_ESTIMATORS
-        if where(results.rows, estimator=pair[0], rule=pair[1], steps=steps)
-    ]
+    there = []
+    for pair in OUR_ESTIMATORS:
+        if where(results.rows, estimator=pair[0], rule=pair[1], steps=steps):
+            there.append(pair)
     lines = []
     for name in results.settings["datasets"]:
         cells = []
@@ -495,11 +515,13 @@ def _stopping(results: Results, chosen: int) -> str:
 
 def _reading(results: Results, chosen: int) -> str:
     """Return what the tables say of stopping and of truncated SVD, in words."""
-    counts = {
-        steps: len(below(shrunk_cells(results, steps))) for steps in results.settings["steps"]
-    }
+    counts = {}
+    for steps in results.settings["steps"]:
+        counts[steps] = len(below(shrunk_cells(results, steps)))
     most, last = max(counts, key=lambda steps: counts[steps]), max(counts)
-    also = "also" if counts[most] == counts[chosen] else "not"
+    also = "not"
+    if counts[most] == counts[chosen]:
+        also = "also"
     names = results.settings["datasets"]
     by_gcv = where(results.rows, estimator="tsvd", steps=chosen, rule="paper")
     folds = where(results.rows, estimator="tsvd", steps=chosen, rule="kfold")
@@ -529,8 +551,13 @@ def _missing(results: Results) -> str:
     """Return which data sets a full run was without, if any."""
     if results.settings == settings(True):
         return ""
-    absent = [name for name in PRINTED if name not in results.settings["datasets"]]
-    return f"Not on the machine, and left out: {', '.join(absent)}." if absent else ""
+    absent = []
+    for name in PRINTED:
+        if name not in results.settings["datasets"]:
+            absent.append(name)
+    if absent:
+        return f"Not on the machine, and left out: {', '.join(absent)}."
+    return ""
 
 
 def figure(results: Results) -> Any:
@@ -540,7 +567,10 @@ def figure(results: Results) -> Any:
     not among them.
     """
     known = distinct(results.rows, "steps")
-    steps = STEPS if STEPS in known else max(known)
+    if STEPS in known:
+        steps = STEPS
+    else:
+        steps = max(known)
     datasets = distinct(results.rows, "dataset")
     lines = -(-len(datasets) // COLUMNS)
     drawn = blank(0.6 + 1.75 * (lines + 1))
@@ -597,7 +627,7 @@ def _arrow(ax: Any, place: int, value: float) -> None:
 
 def _counts(ax: Any, rows: Sequence[Row]) -> None:
     """Draw how many of the paper's cells are below KME, by the steps of the solver."""
-    cells = [row for row in rows if row["rule"] == "paper" and row["estimator"] != "kme"]
+    cells = where_not(where(rows, rule="paper"), estimator="kme")
     steps = sorted(distinct(cells, "steps"))
     keys = {}
     for name, style in COUNTS.items():
@@ -625,7 +655,10 @@ def _counts(ax: Any, rows: Sequence[Row]) -> None:
 
 
 def _count(cells: Sequence[Row], name: str) -> int:
-    found = above(cells) if name.startswith("above") else below(cells)
+    if name.startswith("above"):
+        found = above(cells)
+    else:
+        found = below(cells)
     return len(significant(found) if name.endswith(f"{SIGNIFICANT:g}") else found)
 
 

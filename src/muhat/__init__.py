@@ -1,4 +1,4 @@
-"""muhat (μ̂): questions about whole distributions, answered with kernels."""
+"""muhat (μ̂) compares distributions with kernels: tests, regression, kernel PCA, kernel means."""
 
 # Nothing is imported here: the command catches Ctrl-C only after this file has run.
 TYPE_CHECKING = False  # as in typing

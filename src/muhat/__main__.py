@@ -14,7 +14,7 @@ COMMANDS = {
     ),
     "groups": ("muhat.cli._groups:groups_command", "Do groups of rows differ, and which?"),
     "independence": (
-        "muhat.cli._testing:independence_command",
+        "muhat.cli._independence:independence_command",
         "Are two sets of columns independent?",
     ),
     "pca": (

@@ -39,6 +39,10 @@ def share_between_cores(work: Callable[[Chunk], Found], chunks: Iterable[Chunk])
     chunks = list(chunks)
     if len(chunks) <= 1:
         return [work(chunk) for chunk in chunks]
+    n_threads = min(available_cores(), len(chunks))
+    if n_threads == 1:
+        with BLAS_ON_ONE_THREAD, limit_cores(1):
+            return [work(chunk) for chunk in chunks]
     waiting = deque(enumerate(chunks))
     found: dict[int, Found] = {}
 
@@ -50,7 +54,6 @@ def share_between_cores(work: Callable[[Chunk], Found], chunks: Iterable[Chunk])
                 return
             found[number] = work(chunk)
 
-    n_threads = min(available_cores(), len(chunks))
     limit = partial(setattr, _THIS_THREAD, "cores", 1)
     with BLAS_ON_ONE_THREAD, ThreadPoolExecutor(n_threads, initializer=limit) as threads:
         running = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 __all__ = [
     "BaseEstimator",
     "ClassNamePrefixFeaturesOutMixin",
+    "ClassifierMixin",
     "DensityMixin",
     "MultiOutputMixin",
     "RegressorMixin",
@@ -30,6 +31,11 @@ if TYPE_CHECKING:
         def _get_param_names(cls) -> list[str]: ...
         def __getstate__(self) -> dict[str, Any]: ...
         def __setstate__(self, state: dict[str, Any]) -> None: ...
+
+    class ClassifierMixin:
+        """What type checkers see of ``sklearn.base.ClassifierMixin``."""
+
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
 
     class DensityMixin:
         """What type checkers see of ``sklearn.base.DensityMixin``."""
@@ -55,6 +61,7 @@ if TYPE_CHECKING:
 else:
     from sklearn.base import (
         BaseEstimator,
+        ClassifierMixin,
         ClassNamePrefixFeaturesOutMixin,
         DensityMixin,
         MultiOutputMixin,

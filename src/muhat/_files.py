@@ -15,7 +15,7 @@ class FileError(MuhatError):
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Raise FileError if no file can be written there, before the work whose result it is for."""
+    """Raise FileError, before the work is done, if no file can be written there."""
     with _temporary_beside(path) as temporary:
         temporary.touch(exist_ok=False)
 

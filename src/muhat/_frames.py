@@ -64,7 +64,7 @@ class ColumnFrame:
         return self.values.astype(dtype or self.values.dtype)
 
     def to_arrow(self) -> Any:
-        """Return the same as a pyarrow table, whose names scikit-learn knows how to find."""
+        """Return a pyarrow table of the same columns: scikit-learn reads its names."""
         import pyarrow
 
         return pyarrow.table(list(self.values.T), names=self.columns)
@@ -105,7 +105,7 @@ def from_arrow(values: Any) -> Any:
 
 
 def repeated_name(names: Sequence[Any]) -> Any:
-    """Return the first name that an earlier column has too, None if there is none."""
+    """Return the first column name that occurs twice, or None."""
     for place, name in enumerate(names):
         if name in names[:place]:
             return name

@@ -65,7 +65,7 @@ class HasKernel:
     kernel: Any
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the estimator and, as in ``kernel__bandwidth=2.0``, of its kernel."""
+        """Set parameters of the estimator, or of its parts: ``kernel__bandwidth=2.0``."""
         kernel = params.get("kernel", self.kernel)
         if isinstance(kernel, str) and any(name.startswith("kernel__") for name in params):
             params["kernel"] = as_kernel(kernel)
@@ -224,7 +224,7 @@ class Parts:
         """Raise MuhatError for parts that do not work with rows in batches."""
         check_batches(self.gram, self.kernel, self.who)
         if self.target is not None and not isinstance(self.target, Element):
-            needed = "an Embedding is needed where rows come in batches"
+            needed = "an Embedding is needed if rows are read in batches"
             raise MuhatError(f"{self.who}(target=…)", needed, type(self.target).__name__)
         self.rules(access_of("nystrom", rows_again))
 
@@ -303,7 +303,7 @@ def rules_for(rule: Rule, filters: Sequence[Shrinker], access: Access, n: int) -
     Stand-ins are the same everywhere (docs/selection.md):
 
     - GCV for leave-one-out that would take a refit for each of many points;
-    - k-fold for leave-one-out if there are only products with A, or rows come once;
+    - k-fold for leave-one-out if there are only products with A, or rows are read once;
     - leave-one-out for GCV of a constant filter, whose score is flat.
 
     Filters that are compared share one rule if they can. Raise MuhatError if no rule can choose.
@@ -361,9 +361,9 @@ def _no_rule_error(rule: Rule, filter: Shrinker, access: Access) -> MuhatError:
     asked, name = type(rule).__name__, type(filter).__name__
     needed = f"{asked} needs all eigenpairs for {name}"
     if Access.SPECTRUM in access:
-        needed = f"{asked} cannot choose for {name} where rows come once"
+        needed = f"{asked} cannot choose for {name} if rows are read only once"
     if Access.PRODUCTS not in access:
-        got = "rows that do not come again"
+        got = "rows that are read only once"
         return MuhatError("selection", needed, got, "use selection='kfold'")
     advice = "use selection='kfold' or gram='dense'"
     if filter.needs == Access.SPECTRUM:

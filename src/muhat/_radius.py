@@ -117,7 +117,7 @@ def radius_of(
         got = "sample_weight"
         if mean.n < 2:
             got = f"{mean.n} row"
-        raise MuhatError(who, "at least 2 rows that all weigh the same are needed", got)
+        raise MuhatError(who, "at least 2 rows of equal weight are needed", got)
     if mean.gamma is not None and not isinstance(mean.element, Embedding):
         needed = "the error of features in the norm of the RKHS is needed"
         advice = "use gram='nystrom' or 'dense'"
@@ -238,7 +238,7 @@ class HasRadius:
         method: str = "empirical-bernstein",
         variance: float | None = None,
     ) -> float:
-        """Return how far the estimate may be from the true mean μ, in the norm of the RKHS.
+        """Return a radius around the estimate that contains the true mean μ, in the RKHS norm.
 
         It is the radius of μ̂, with ‖μ̂ − μ_λ‖ added for a shrunk estimate and
         ``approximation_error_`` for one on landmarks; never more than the largest distance that the

@@ -88,7 +88,7 @@ def agree(n: int, one: str, several: str) -> str:
 
 
 def numbered(noun: str, n: int, start: int = 0) -> list[str]:
-    """Return a name for each of some things that have none.
+    """Return numbered names, such as 'column 1'.
 
     Examples
     --------

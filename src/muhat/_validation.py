@@ -182,7 +182,7 @@ def _as_array(estimator: Any, X: Any, name: str) -> Array:
     try:
         return np.asarray(X)
     except ValueError:
-        advice = "give every row as many numbers"
+        advice = "give every row the same number of values"
         if takes_batches:
             advice += ", or batches of rows to fit_batches"
         raise MuhatError(who, needed, "unequal ones", advice) from None
@@ -323,7 +323,7 @@ def checked_target(who: str, y: Any, n: int | None = None) -> Array:
         raise MuhatError(who, "y must be of shape (n,) or (n, n_outputs)", f"shape {values.shape}")
     if n is not None and len(values) != n:
         got = f"{n} rows of X and {len(values)} of y: inconsistent numbers of samples"
-        raise MuhatError(who, "X and y must have as many rows", got)
+        raise MuhatError(who, "X and y must have the same number of rows", got)
     for kind, found in (("NaN", np.isnan(values)), ("infinity (inf)", np.isinf(values))):
         rows = np.flatnonzero(found.reshape(len(values), -1).any(axis=1))
         if rows.size:

@@ -150,7 +150,7 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
         return self._match(_on_points(mean.fit(X).embedding_))
 
     def fit_embedding(self, embedding: Embedding, start: Mixture | None = None) -> Self:
-        """Match an embedding, whatever it was made from.
+        """Match a given embedding.
 
         Parameters
         ----------

@@ -92,7 +92,7 @@ class Solution:
 
     @property
     def features(self) -> FeatureMap | None:
-        """The features, where the Gram operator is held by these."""
+        """The feature map of an approximated Gram operator, else None."""
         if self.accumulated is None:
             return None
         return self.accumulated.features
@@ -214,8 +214,9 @@ def _solve_on_factor(
         return None
     reason = (
         f"{plan.reason}, and none was needed: λ is chosen on a low-rank factor of {factor.rank} "
-        f"pivots, which misses {factor.error:.1g} of the trace; gains are off by up to a quarter "
-        f"of their standard error, weights are exact, by {product_problem.lanczos.steps} products"
+        f"pivots, which misses {factor.error:.1g} of the trace; its gain is off by about "
+        f"{found.error:.1g} of the gain's standard error, weights are exact, by "
+        f"{product_problem.lanczos.steps} products"
     )
     plan = replace(plan, reason=reason)
     return Solution(kernel, plan, product_problem, found.choices, None, points, present)
@@ -359,70 +360,71 @@ def _takes_batches(estimator: Any) -> bool:
 
 
 class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
-    """The kernel mean of a sample, estimated better than by the plain average.
+    """Estimate the kernel mean of a sample, shrunk if leave-one-out shows a clear gain.
 
-    The empirical mean μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, component by component
-    of the kernel PCA basis: μ_λ = f* + s_λ(Ĉ)(μ̂ − f*), by a filter s_λ whose parameter is chosen
-    from the data.
+    The plain average μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, to
+    μ_λ = f* + s_λ(Ĉ)(μ̂ − f*). The filter s_λ multiplies each component in the basis of kernel PCA,
+    and its parameter λ is chosen from the data.
 
     Parameters
     ----------
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
-        The kernel; ``'precomputed'`` takes Gram matrices for X. Bandwidths are fitted by the median
-        rule by default.
+        The kernel; with ``'precomputed'``, X is a Gram matrix. The default bandwidth is the median
+        distance between rows.
     filter : str, Shrinker or list of these, default='auto'
         ``'kme'``, ``'s-kmse'``, ``'f-kmse'`` (or ``'tikhonov'``), ``'iterated-tikhonov'``,
         ``'landweber'``, ``'nu-method'`` (or ``'accelerated-landweber'``), ``'showalter'``,
-        ``'tsvd'``, ``'componentwise'``, or an object. Of a list, the best is taken. ``'auto'`` is
-        F-KMSE, or the plain average where no λ gains: chosen by
-        ``LeaveOneOut(bias_factor="auto")``, which was below the plain average in none of 189 cells
-        (docs/selection.md).
+        ``'tsvd'``, ``'componentwise'``, or an object. From a list, the best is chosen. ``'auto'``
+        is F-KMSE, or the plain average if no λ gains, chosen by
+        ``LeaveOneOut(bias_factor="auto")`` (docs/selection.md).
     selection : str or Rule, default='loo'
         How the filter's parameter is chosen: ``'loo'`` (exact leave-one-out), ``'gcv'``,
         ``'kfold'``, ``'rate'``, or an object, such as ``Fixed(0.1)`` or ``LeaveOneOut(grid=[0.1,
-        1])``. Where a rule cannot choose for a filter, or would take a refit for each of many rows,
-        another stands in, named by ``rule_``.
+        1])``. If a rule cannot choose for a filter, or would need a refit for each of many rows,
+        another rule is used, and ``rule_`` names it.
     gram : str, Nystrom or RandomFeatures, default='auto'
-        One of 'auto', 'dense', 'blocks', 'nystrom', 'random-features'.
-        How the Gram matrix is held: ``'dense'`` as a matrix; ``'blocks'`` not at all, by exact
-        products with it in memory proportional to n; ``Nystrom(500)`` or ``RandomFeatures(1000)``
-        by that number of features of each row, for any number of rows. ``'auto'`` is dense up to
-        5000 rows, if they fit in memory, with a low-rank factor of K in place of its eigenvectors
-        where one is exact to rounding, or good enough to choose λ on. Beyond, it takes landmarks
-        until their error is below a tenth of KME's standard error, or also the exact mean
-        (docs/scale.md). ``gram_reason_`` says which, why, and what it costs.
+        How the Gram matrix is stored. ``'dense'``: as a matrix. ``'blocks'``: not at all; exact
+        products with it need memory proportional to n. ``Nystrom(500)`` or
+        ``RandomFeatures(1000)`` (or 'nystrom', 'random-features'): approximated by features of each
+        row, for any number of rows. ``'auto'`` is dense up to 5000 rows that fit in memory, with a
+        low-rank factor of K if that is accurate enough. Beyond, it uses landmarks whose error is
+        below a tenth of the standard error of the plain average (docs/scale.md). ``gram_reason_``
+        says what was chosen, why, and its cost.
     target : Embedding or array of shape (n,), default=None
-        The target f*, as an element of the RKHS or as weights on the sample; none is f* = 0.
+        The target f*, as an element of the RKHS or as weights on the sample; by default zero.
 
     Attributes
     ----------
     weights_ : array of shape (n,) or (m,)
-        β, the weights of the estimate on the sample; on the m landmarks or features where it is
-        held by these.
+        β, the weights of the estimate on the rows, or on the m landmarks or features.
     embedding_ : Embedding or FeatureEmbedding
-        The estimate: a function that can be called, measured, added and compared.
+        The estimate: a function that can be evaluated, added, and compared by its distance.
     filter_, rule_ : Shrinker and Rule
-        The filter, the winner if there were several, and the rule that chose: the one asked for, or
-        its stand-in.
+        The chosen filter, and the rule that chose its parameter.
     choice_, choices_ : Choice and list of Choice
-        Its parameter, with the grid it was chosen from and the scores of all; and those of all
-        filters that were tried.
+        The chosen parameter, with the grid and its scores; and the same for every filter tried.
     kernel_ : Kernel
-        The kernel, every parameter a number.
+        The kernel, with its bandwidth as a number.
     eigenvalues_ : array of shape (n,) or (r,)
-        The eigenvalues of K/n, ascending; None where none were needed, as where the default
-        chooses on a factor of many rows: ``gram="dense"`` has them.
+        The eigenvalues of K/n, ascending; None if they were not computed. ``gram="dense"`` always
+        computes them.
     gram_, gram_reason_ : str or Approximation, and str
-        How the Gram matrix was held, and why.
+        How the Gram matrix was stored, and why.
     features_ : FeatureMap
-        The features, where it is held by these; else None.
+        The features of an approximated Gram matrix; otherwise None.
     approximation_error_ : float
-        What their mean misses, measured on 2000 rows: Nyström's in the RKHS, random features' as
-        the root mean square of the values; zero where the mean is exact.
+        The error of the approximated mean, estimated on 2000 rows: in the RKHS for Nyström, the
+        root mean square error of values for random features; zero if the mean is exact.
     n_samples_seen_, n_features_in_ : int
         The number of rows and of features.
     feature_names_in_ : array of shape (n_features_in_,)
         The names of the features, if X had any.
+
+    See Also
+    --------
+    StackedMean : A weighted average of many estimates.
+    KernelMeans : Means of many groups at once.
+    compare : All filters side by side.
 
     Examples
     --------
@@ -488,14 +490,14 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return self._keep(solve(parts, rows, masses))
 
     def fit_batches(self, batches: Iterable[Any]) -> Self:
-        """Estimate the kernel mean of rows that come in batches, of any number.
+        """Estimate the kernel mean of any number of rows, read in batches.
 
         If a batch of an iterator cannot be taken, the rows before it are kept.
 
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
-            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``, is
+            What can be read again, such as a list or ``muhat.open_batches("big.parquet")``, is
             passed over three times: to draw landmarks and bandwidth from all rows, to sum up, and
             to leave rows out. An iterator is passed over once, as by ``partial_fit``, with its
             first some thousand rows together.
@@ -519,7 +521,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
 
     @available_if(_takes_batches)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sample, which is not held: only what its features sum up to is.
+        """Add rows to the sample; only sums of their features are kept.
 
         Y is ignored.
 
@@ -566,7 +568,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return self._continue(before.add(X, weights))
 
     def merge(self, other: KernelMean) -> Self:
-        """Add the rows that another estimator, which stays as it is, has seen by ``partial_fit``.
+        """Add the rows that another estimator has seen by ``partial_fit``; the other is unchanged.
 
         Both must have the same kernel and features.
         """
@@ -684,7 +686,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         return self._continue(stream)
 
     def _learn_names(self, batches: Iterable[Any]) -> Any:
-        """Return the first batch, of which the names of the features are fitted.
+        """Return the first batch, after learning the names of the features from it.
 
         A file is not left open.
         """
@@ -745,7 +747,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class _Stream:
-    """The state of a fit to rows that come once.
+    """The state of a fit to rows that are read once.
 
     It has the arguments, resolved at the first row, and what the rows so far sum up to.
 

@@ -97,7 +97,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Load what ``muhat.save`` has saved, without running code from the file.
+    """Load a file written by ``muhat.save``, without running code from it.
 
     Parameters
     ----------

@@ -23,14 +23,22 @@ from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import Decimal, Drop, Missing, Separator
 from muhat.cli._outputs import check_file, check_outputs
 from muhat.cli._progress import ProgressBatches
-from muhat.cli._reading import check_names, open_like, row_numbers, show_notes
+from muhat.cli._reading import (
+    check_names,
+    columns_named,
+    open_like,
+    row_numbers,
+    show_notes,
+)
 from muhat.conditional import (
     MAX_SHIFT_ROWS,
     ConditionalMean,
     CovariateShift,
+    ExtrapolationWarning,
     checked_confidence,
     training_rows,
 )
+from muhat.conditional._extrapolation import far_text
 from muhat.data import FileBatches, ReservoirSample, SampleBatch, open_batches
 from muhat.density import MatchedMixture
 from muhat.embedding import Element
@@ -44,6 +52,9 @@ from muhat.stacking import StackedMean
 from muhat.testing import TwoSampleResult
 
 ENDINGS = (".csv", ".json")
+
+DEFAULT_CONFIDENCE = 0.9
+"""That of the intervals of a regression, as in ``muhat predict``."""
 
 
 def apply_command(
@@ -69,7 +80,8 @@ def apply_command(
             "--interval",
             metavar="LEVEL",
             show_default=False,
-            help="Also intervals that hold this share of y, such as 0.9.",
+            help="Share of y that intervals should contain; 0 for no intervals. Default: 0.9, or "
+            "none with --quantiles.",
         ),
     ] = None,
     quantiles: Annotated[
@@ -77,7 +89,7 @@ def apply_command(
         Option(
             metavar="Q,Q,...",
             show_default=False,
-            help="Also quantiles of y, such as 0.05,0.5,0.95.",
+            help="Also write quantiles of y, such as 0.05,0.5,0.95.",
         ),
     ] = None,
     drop: Drop = None,
@@ -85,12 +97,12 @@ def apply_command(
     separator: Separator = None,
     decimal: Decimal = ".",
 ) -> None:
-    """Apply a saved model to new rows: its prediction or score of each."""
+    """Apply a saved model to new rows: a prediction or score for each row."""
     check_file("--out", out, ENDINGS)
     check_outputs([model, file], out=out)
-    applied = _AppliedModel(load(model), str(model), confidence, _levels(quantiles))
-    if confidence is not None:
+    if confidence:
         checked_confidence("--interval", confidence)
+    applied = _AppliedModel(load(model), str(model), confidence, _levels(quantiles))
     batches = applied.open(file, drop, missing, separator, decimal)
     write = _write_csv
     if as_json or (out is not None and out.suffix.lower() == ".json"):
@@ -109,6 +121,7 @@ def apply_command(
             write(applied, rows, text)
     show_notes(batches)
     applied.warn_of_shift(str(file))
+    applied.warn_of_far_rows(str(file))
     if out is not None:
         atomic_write(out, text.getvalue().encode())
         echo(f"Saved: {out}")
@@ -137,7 +150,10 @@ class _AppliedModel:
         if isinstance(model, Pipeline):
             self.last = model[-1]
         self.confidence = confidence
+        if confidence is None and not quantiles and _has_intervals(self.last, DEFAULT_CONFIDENCE):
+            self.confidence = DEFAULT_CONFIDENCE
         self.quantiles = quantiles
+        self.n_rows = self.n_far = 0
         self.row_numbers: Array | None = None
         self.training = training_rows(self.last)
         self.seen: ReservoirSample | None = None
@@ -159,7 +175,7 @@ class _AppliedModel:
         """Return a file to be read with the columns of the model."""
         reading: dict[str, Any] = {"missing": missing, "separator": separator, "decimal": decimal}
         if self.columns is None:
-            batches = open_batches(file, drop or (), **reading)
+            batches = open_batches(file, columns_named(drop or (), [file], reading), **reading)
         else:
             batches = open_like(file, self.columns, reading)
             found = (*batches.columns, *batches.left_out)
@@ -207,6 +223,15 @@ class _AppliedModel:
             extrapolates = "Its answers may be off there."
             warnings.warn(f"{sentence} {extrapolates}", UserWarning, stacklevel=2)
 
+    def warn_of_far_rows(self, file: str) -> None:
+        """Warn of rows at which a regression extrapolates."""
+        if self.n_far:
+            far = far_text(self.n_far, self.n_rows, file)
+            message = (
+                f"{far}: predictions there are extrapolations, and intervals may be too narrow."
+            )
+            warnings.warn(message, ExtrapolationWarning, stacklevel=2)
+
     def _transformed(self, rows: Array) -> Any:
         """Return rows with the names of the columns, as the last step of the model takes them."""
         X: Any = rows
@@ -234,16 +259,20 @@ class _AppliedModel:
             return {"witness": model.witness(rows)}
         if isinstance(model, Element):
             return {"value": model(rows)}
-        needed = "a model that says something of new rows is needed, such as a fitted mean"
+        needed = "a model that can be applied to new rows is needed, such as a fitted mean"
         raise MuhatError(self.who, needed, f"a {type(model).__name__}")
 
     def _conditional_values(self, model: ConditionalMean, X: Any) -> dict[str, Array]:
         """Return predictions, and the intervals and quantiles that are asked for."""
         found = {}
+        is_far = model.is_far(X)
+        self.n_rows += len(is_far)
+        self.n_far += int(is_far.sum())
         if not self.quantiles or isinstance(model.kernel_y_, Linear):
             found["prediction"] = model.predict(X)
-        if self.confidence is not None:
-            ends = model.predict_interval(X, self.confidence)
+        if self.confidence:
+            with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):
+                ends = model.predict_interval(X, self.confidence)
             found["lower"], found["upper"] = ends[..., 0], ends[..., 1]
         if self.quantiles:
             values = model.predict_quantiles(X, self.quantiles)
@@ -257,6 +286,17 @@ class _AppliedModel:
             for output, column in enumerate(values.T):
                 columns[f"{name}_{output}"] = column
         return columns
+
+
+def _has_intervals(model: Any, confidence: float) -> bool:
+    """Whether a model is a regression of numbers on enough rows for intervals."""
+    if not isinstance(model, ConditionalMean) or not isinstance(model.kernel_y_, Linear):
+        return False
+    try:
+        model._residual_quantiles.check_levels("", np.array([(1 - confidence) / 2]))
+    except MuhatError:
+        return False
+    return True
 
 
 def _component_values(model: KernelPCA, X: Any) -> dict[str, Array]:

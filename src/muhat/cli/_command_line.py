@@ -28,13 +28,13 @@ INTERRUPTED = 130
 
 TRACEBACK = "--traceback"
 
-MOVED = {"reproduce": "The paper's experiments are now run from a clone: python -m paper."}
+MOVED_COMMANDS = {"reproduce": "The paper's experiments are now run from a clone: python -m paper."}
 """What is said of a command that is no longer one of muhat's."""
 
 _WORKING: list[str] = []
 """The line that is on the terminal until a command prints something."""
 
-PLAIN: dict[str, Any] = {
+PLAIN_OUTPUT: dict[str, Any] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,
@@ -68,7 +68,7 @@ def app_of(commands: Mapping[str, tuple[str, str]]) -> typer.Typer:
         The module is imported when the command is used.
     """
     group = type("Commands", (CommandLine,), {"places": commands})
-    app = typer.Typer(cls=group, **PLAIN)
+    app = typer.Typer(cls=group, **PLAIN_OUTPUT)
     app.callback(invoke_without_command=True)(about)
     return app
 
@@ -91,7 +91,7 @@ class CommandLine(TyperGroup):
             return None
         module, _, name = self.places[cmd_name][0].partition(":")
         show_working(cmd_name)
-        app = typer.Typer(**PLAIN)
+        app = typer.Typer(**PLAIN_OUTPUT)
         app.command(cmd_name)(getattr(import_module(module), name))
         return get_command(app)
 
@@ -99,8 +99,8 @@ class CommandLine(TyperGroup):
         """Return the command that the arguments name; suggest the closest for an unknown name."""
         name = args[0]
         if name not in self.places and not name.startswith("-"):
-            if name in MOVED:
-                ctx.fail(MOVED[name])
+            if name in MOVED_COMMANDS:
+                ctx.fail(MOVED_COMMANDS[name])
             close = get_close_matches(name.lower(), self.places, n=1, cutoff=0.5)
             advice = f"The commands are {', '.join(self.places)}."
             if close:

@@ -46,7 +46,13 @@ from muhat.cli._outputs import (
     print_written,
 )
 from muhat.cli._progress import MAX_QUIET_ROWS, ProgressBatches, spinner
-from muhat.cli._reading import MAX_MEMORY_SHARE, check_names, names_of, show_notes
+from muhat.cli._reading import (
+    MAX_MEMORY_SHARE,
+    check_names,
+    columns_named,
+    names_of,
+    show_notes,
+)
 from muhat.comparison import Comparison, compare, fit_best, passes
 from muhat.data import DataSet, FileBatches, open_batches
 from muhat.errors import MuhatError
@@ -83,7 +89,7 @@ def compare_command(
             metavar="FILE",
             show_default=False,
             help="A table with one row per observation: .csv, .tsv, .txt (or these as .gz), "
-            ".parquet (or a folder of such), .feather, .arrow, .npy, .npz, or - for standard "
+            ".parquet (or a folder of them), .feather, .arrow, .npy, .npz, or - for standard "
             "input. Without it, the bundled wine data.",
         ),
     ] = None,
@@ -143,7 +149,7 @@ def compare_command(
         Option(
             min=1,
             metavar="NUMBER",
-            show_default="by the rows",
+            show_default="from the number of rows",
             help="Number of landmarks or random features.",
         ),
     ] = None,
@@ -164,11 +170,12 @@ def compare_command(
         standardize=standardize,
         gram=_gram(gram, features),
     )
-    names = None
+    names, files = None, [each for each in [file] if each is not None]
+    text = {"separator": separator, "decimal": decimal}
     if columns is not None:
-        names = columns.split(",")
+        names = list(columns_named([columns], files, text))
     reading = _changed(
-        drop=tuple(drop or ()),
+        drop=columns_named(drop or (), files, text),
         columns=names,
         only_numeric=only_numeric,
         one_hot=one_hot,
@@ -240,7 +247,7 @@ def _kernel(name: str, bandwidth: str | None) -> str | Kernel:
     kernel = as_kernel(name)
     if "bandwidth" not in kernel.get_params(deep=False):
         raise MuhatError(
-            "--bandwidth", "a kernel that has one is needed", f"{name!r}", "leave it out"
+            "--bandwidth", "a kernel with a bandwidth is needed", f"{name!r}", "leave it out"
         )
     try:
         return type(kernel)(bandwidth=float(bandwidth))  # type: ignore[call-arg]

@@ -75,22 +75,20 @@ def drift_command(
         Argument(
             metavar="REFERENCE NEW ...",
             show_default=False,
-            help="The reference, then new batches in order of time, a file each (.csv, "
-            ".parquet and others); with --resume, new ones only.",
+            help="One file for the reference, then one for each new batch, in order of time (.csv, "
+            ".parquet and others). With --resume, new batches only.",
         ),
     ],
     alpha: Annotated[
         float,
-        Option(
-            metavar="LEVEL", help="Probability of any false alarm over all batches ever tested."
-        ),
+        Option(metavar="LEVEL", help="Largest probability of any false alarm, over all batches."),
     ] = 0.05,
     horizon: Annotated[
         int,
         Option(
             min=1,
             metavar="NUMBER",
-            help="Number of batches over which half of alpha is spread evenly.",
+            help="Planned number of batches; they share half of alpha evenly.",
         ),
     ] = 100,
     block_length: Annotated[
@@ -99,14 +97,14 @@ def drift_command(
             min=1,
             metavar="ROWS",
             show_default=False,
-            help="Permute blocks of this many consecutive rows, for rows that depend on those "
-            "before (approximate).",
+            help="If consecutive rows depend on each other: permute blocks of this many rows "
+            "(approximate).",
         ),
     ] = None,
     resume: Annotated[
         Path | None,
         Option(
-            metavar="STATE", show_default=False, help="Continue from a state that --save wrote."
+            metavar="STATE", show_default=False, help="Continue from a state written by --save."
         ),
     ] = None,
     save_to: Annotated[
@@ -139,14 +137,14 @@ def drift_command(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test new batches against a reference, with a bound on the probability of any false alarm."""
+    """Test new batches against a reference. The probability of any false alarm is bounded."""
     check_figure(out)
     check_report(report)
     check_model_file(save_to)
     check_outputs([*files, resume], out=out, report=report)
     # a state may be saved to the file that it was resumed from
     check_outputs(files, out=out, report=report, save=save_to)
-    reading = reading_options(drop, only_numeric, separator, missing, decimal)
+    reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     if resume is None:
         if len(files) < 2:
             needed = "a reference and at least one new file are needed"
@@ -309,7 +307,7 @@ def _check_same_options(context: Context, detector: DriftDetector, state: Path) 
         if source is not None and source.name == "COMMANDLINE" and given != kept:
             who = f"--{option.replace('_', '-')}"
             needed = f"the {name} of {state} is needed, {kept}"
-            raise MuhatError(who, needed, given, "leave it out, or begin anew without --resume")
+            raise MuhatError(who, needed, given, "leave it out, or start again without --resume")
 
 
 def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:

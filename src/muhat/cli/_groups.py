@@ -59,12 +59,7 @@ from muhat.persistence import save
 from muhat.plots import figure_of_groups
 from muhat.plots import save as save_figure
 from muhat.testing import GroupResult, GroupTest
-
-WHICH_REST = (
-    "Distances and differences are from all other groups; p compares a group with those that do "
-    "not stand out."
-)
-"""What "the rest" is in the table: with several odd groups the two differ."""
+from muhat.testing._group_results import WHICH_REST
 
 MAX_LISTED = 20
 """The most groups in a table."""
@@ -79,19 +74,19 @@ def groups_command(
         Argument(
             metavar="FILE ...",
             show_default=False,
-            help="One file with --by, or a file for each group (.csv, .parquet and others).",
+            help="One file with --by, or one file for each group (.csv, .parquet and others).",
         ),
     ],
     by: Annotated[
         str | None,
-        Option(metavar="COLUMN", show_default=False, help="Column that names the group of a row."),
+        Option(metavar="COLUMN", show_default=False, help="Column with the group of each row."),
     ] = None,
     strata: Annotated[
         str | None,
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of strata: labels are permuted within a stratum only.",
+            help="Column of strata (sites, days): labels are permuted within strata.",
         ),
     ] = None,
     clusters: Annotated[
@@ -99,8 +94,7 @@ def groups_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column that names units (patients, say), each wholly in one group; all rows of a "
-            "unit are permuted together.",
+            help="Column of units (patients), each unit in one group: whole units are permuted.",
         ),
     ] = None,
     pairs: Annotated[
@@ -108,7 +102,7 @@ def groups_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of units with rows of several groups: permuted within a unit.",
+            help="Column of units measured in several groups: labels are permuted within units.",
         ),
     ] = None,
     tolerance: ToleranceText = None,
@@ -134,7 +128,7 @@ def groups_command(
     check_figure(out)
     check_report(report)
     check_outputs(files, out=out, report=report, save=save_to)
-    reading = reading_options(drop, only_numeric, separator, missing, decimal)
+    reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     design = {"strata": strata, "clusters": clusters, "pairs": pairs}
     columns = {name: column for name, column in design.items() if column is not None}
     if by is None:
@@ -153,7 +147,8 @@ def groups_command(
     shown = sys.stderr.isatty() and len(X) > MAX_QUIET_ROWS
     with spinner(f"testing {len(X):,} rows", shown=shown), errors_named({"GroupTest": table.name}):
         result = test.test(X, sample.groups, **sample.design)
-    result = replace(result, title=by, strata=strata, left_out=sample.left_out)
+    left_out = (*result.left_out, *sample.left_out)
+    result = replace(result, title=by, strata=strata, left_out=left_out)
     if out is not None:
         save_figure(figure_of_groups(result, level), out)
     if report is not None:
@@ -273,12 +268,12 @@ def _table(result: GroupResult) -> Table:
     """Return a row for each group, those that differ most first."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("group", overflow="ellipsis", no_wrap=True)
-    titles = ["rows", "MMD from\nall others", "p,\ncorrected"]
+    titles = ["rows", "MMD from\nthe rest", "p,\ncorrected"]
     if result.tolerance is not None:
         titles.append("p, more than\nthe tolerance")
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("differs most in\n(SD from all others)", overflow="ellipsis", no_wrap=True)
+    table.add_column("differs most in\n(SD from the rest)", overflow="ellipsis", no_wrap=True)
     for each in result.groups[:MAX_LISTED]:
         p_values = [_p(result, each.p_value)]
         if each.p_tolerance is not None:

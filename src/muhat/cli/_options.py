@@ -12,7 +12,11 @@ FOUND = 3
 
 Drop = Annotated[
     list[str] | None,
-    Option(metavar="COLUMN", show_default=False, help="A column to leave out, repeatable."),
+    Option(
+        metavar="A,B,...",
+        show_default=False,
+        help="Columns to leave out, separated by commas; repeatable.",
+    ),
 ]
 OnlyNumeric = Annotated[
     bool, Option("--only-numeric", help="Leave out columns that are not numbers.")
@@ -24,7 +28,7 @@ Missing = Annotated[
     str,
     Option(
         metavar="error|drop",
-        help="Missing values: stop with an error, or drop these rows and say how many.",
+        help="If values are missing: stop with an error, or drop these rows and report how many.",
     ),
 ]
 Separator = Annotated[
@@ -36,7 +40,11 @@ Separator = Annotated[
     ),
 ]
 Decimal = Annotated[
-    str, Option(metavar="CHARACTER", help="Decimal sign of text files: '.' or ','.")
+    str,
+    Option(
+        metavar="CHARACTER",
+        help="Decimal sign of text files: '.' or ',' (of several files, for those that have it).",
+    ),
 ]
 Standardize = Annotated[
     bool,
@@ -47,12 +55,16 @@ Kernels = Annotated[
     Option(
         metavar="NAME",
         show_default=False,
-        help="A kernel (repeatable); by default those of the test.",
+        help="A kernel (repeatable). By default the test chooses several.",
     ),
 ]
 Permutations = Annotated[
     int,
-    Option(min=1, metavar="NUMBER", help="Number of permutations; p is at least 1/(NUMBER + 1)."),
+    Option(
+        min=1,
+        metavar="NUMBER",
+        help="Number of permutations. The smallest possible p is 1/(NUMBER + 1).",
+    ),
 ]
 RandomState = Annotated[int, Option(min=0, metavar="NUMBER", help="Seed of the permutations.")]
 Distinct = Annotated[
@@ -70,8 +82,8 @@ ToleranceText = Annotated[
         "--tolerance",
         metavar="NUMBER",
         show_default=False,
-        help="Distance (MMD) up to which samples count as alike, or 'halves': as far as the first "
-        "and the second half of the rows (of each group, or of the first file) are apart.",
+        help="Differences up to this distance (MMD) are ignored. 'halves' takes the distance "
+        "between the first and the second half of the rows, of each group or of the first file.",
     ),
 ]
 FigureFile = Annotated[

@@ -74,7 +74,7 @@ def check_file(option: str, path: Path | None, endings: Sequence[str]) -> None:
 
 
 def path_text(path: Path | None) -> str | None:
-    """Return a path as JSON has it, None for none."""
+    """Return a path as text for JSON, or None."""
     if path is None:
         return None
     return str(path)

@@ -75,29 +75,33 @@ def pca_command(
     file: Annotated[
         Path,
         Argument(
-            metavar="FILE", show_default=False, help="Rows (.csv, .parquet and others), or -."
+            metavar="FILE",
+            show_default=False,
+            help="Rows (.csv, .parquet and others), or - for standard input.",
         ),
     ],
     components: Annotated[
         str,
         Option(
             metavar="NUMBER|loo",
-            help="How many; 'loo' takes the fewest that separate signal from noise.",
+            help="Number of components. 'loo' takes the fewest that separate signal from noise.",
         ),
     ] = "loo",
     filter: Annotated[
         str,
-        Option(metavar="NAME", help="tsvd cuts off; tikhonov and others shrink all components."),
+        Option(
+            metavar="NAME", help="tsvd cuts small components off; tikhonov and others shrink them."
+        ),
     ] = "tsvd",
     bandwidth: Annotated[
-        str, Option(metavar="NUMBER|median", help="Of the Gaussian kernel.")
+        str, Option(metavar="NUMBER|median", help="Bandwidth of the Gaussian kernel.")
     ] = "median",
     by: Annotated[
         str | None,
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column that colours the map; it is not used otherwise.",
+            help="Column that colours the map; not used for anything else.",
         ),
     ] = None,
     standardize: Standardize = True,
@@ -112,7 +116,7 @@ def pca_command(
         Option(
             metavar="FILE",
             show_default=False,
-            help="A .csv file for scores, errors and novelty of all rows.",
+            help="Write scores, errors and novelty p-values of all rows (.csv).",
         ),
     ] = None,
     out: FigureFile = None,
@@ -120,7 +124,7 @@ def pca_command(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the main directions of a table, bent ones too: a map, what is noise, unusual rows."""
+    """Find the main directions of a table, also curved ones: a map, noise, unusual rows."""
     pca = KernelPCA(_components(components), kernel=Gaussian(_bandwidth(bandwidth)), filter=filter)
     check_figure(out)
     check_model_file(save_to)
@@ -131,7 +135,7 @@ def pca_command(
             raise MuhatError("--scores", needed, repr(str(scores)))
         check_writable(scores)
     check_outputs([file], scores=scores, out=out, report=report, save=save_to)
-    reading = reading_options(drop, only_numeric, separator, missing, decimal)
+    reading = reading_options([file], drop, only_numeric, separator, missing, decimal)
     labels = [] if by is None else [by]
     with noted_warnings() as warned:
         sample = read_sample(file, reading, one_hot, labels)

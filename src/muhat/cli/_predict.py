@@ -82,29 +82,30 @@ EFFECT_TITLE = "effect on prediction (SD along this feature, others at median)"
 
 
 def predict_command(
-    file: Annotated[Path, Argument(metavar="FILE", show_default=False, help="Rows to learn from.")],
+    file: Annotated[Path, Argument(metavar="FILE", show_default=False, help="Training rows.")],
     new: Annotated[
         Path | None,
         Argument(
             metavar="[NEW]",
             show_default=False,
-            help="Rows to predict; without, each row of FILE from all others.",
+            help="Rows to predict. Without it, each row of FILE is predicted from the others.",
         ),
     ] = None,
     target: Annotated[
         str, Option(metavar="COLUMN", show_default=False, help="The column to predict.")
     ] = "",
     confidence: Annotated[
-        float, Option(metavar="SHARE", help="Share of y that intervals should hold.")
+        float, Option(metavar="SHARE", help="Share of y that intervals should contain.")
     ] = 0.9,
     intervals: Annotated[
-        str, Option(metavar="NAME", help=f"Method of the intervals of NEW: {', '.join(INTERVALS)}.")
+        str,
+        Option(metavar="NAME", help=f"Method for the intervals of NEW: {', '.join(INTERVALS)}."),
     ] = "residuals",
     bandwidth: Annotated[
         str,
         Option(
             metavar="NUMBER|median|loo",
-            help="A number, 'median', or 'loo' to choose it by leave-one-out.",
+            help="Bandwidth of the kernel: a number, 'median', or 'loo' (chosen by leave-one-out).",
         ),
     ] = "median",
     standardize: Standardize = True,
@@ -127,7 +128,7 @@ def predict_command(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict a column from all others: a table with intervals, how well it does, and a figure."""
+    """Predict a column from all others, with intervals and an estimate of the accuracy."""
     _check_options(target, confidence, intervals)
     check_figure(out)
     check_model_file(save_to)
@@ -137,11 +138,11 @@ def predict_command(
     outputs = {"out": out, "report": report, "save": save_to, "save_predictions": save_predictions}
     check_outputs([file, new], **outputs)
     model = ConditionalMean(bandwidth=_bandwidth(bandwidth), standardize=standardize)
-    reading = reading_options(drop, only_numeric, separator, missing, decimal)
-    reading["one_hot"] = one_hot
     files = [file]
     if new is not None:
         files.append(new)
+    reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
+    reading["one_hot"] = one_hot
     readings = readings_of(files, reading)
     with noted_warnings() as warned:
         samples = _read_samples(files, target, readings)

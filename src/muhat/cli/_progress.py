@@ -39,7 +39,7 @@ def progress_bars(*columns: ProgressColumn, console: Console | None = None) -> P
 
 @contextmanager
 def spinner(description: str, *, shown: bool) -> Iterator[None]:
-    """Show on stderr what is being done and for how long, while it is."""
+    """Show on stderr, while work goes on, what it is and how long it has taken."""
     if not shown:
         yield
         return

@@ -23,6 +23,7 @@ from muhat.data import (
     NoColumnError,
     RowsError,
     base_name,
+    has_decimal_commas,
     open_batches,
 )
 from muhat.errors import MuhatError
@@ -86,6 +87,7 @@ def sample_names(files: Sequence[Path], *, endings: bool = False) -> list[str]:
 
 
 def reading_options(
+    files: Sequence[Path],
     drop: Sequence[str] | None,
     only_numeric: bool,
     separator: str | None,
@@ -93,13 +95,48 @@ def reading_options(
     decimal: str,
 ) -> dict[str, Any]:
     """Return how files are read, as keyword arguments of ``open_batches``."""
-    return {
-        "drop": tuple(drop or ()),
+    reading: dict[str, Any] = {
+        "drop": (),
         "only_numeric": only_numeric,
         "separator": separator,
         "missing": missing,
         "decimal": decimal,
     }
+    return {**reading, "drop": columns_named(drop or (), files, reading)}
+
+
+def columns_named(
+    given: Sequence[str], files: Sequence[Path], reading: dict[str, Any]
+) -> tuple[str, ...]:
+    """Return the columns that an option names, several between commas.
+
+    A name with commas that a file has is that of one column.
+    """
+    found: list[str] = []
+    for name in given:
+        if "," in name and not _is_column(name, files, reading):
+            found += filter(None, map(str.strip, name.split(",")))
+        else:
+            found.append(name)
+    return tuple(found)
+
+
+def _is_column(name: str, files: Sequence[Path], reading: dict[str, Any]) -> bool:
+    for file, each in zip(files, _with_decimals(files, reading), strict=True):
+        if name in (columns_of(file, each) or ()):
+            return True
+    return False
+
+
+def _with_decimals(files: Sequence[Path], reading: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return how each file is read: of several, only those that have decimal commas with these."""
+    readings = [reading] * len(files)
+    if reading["decimal"] != "," or len(files) < 2:
+        return readings
+    for place, file in enumerate(files):
+        if not has_decimal_commas(file, reading["separator"]):
+            readings[place] = {**reading, "decimal": "."}
+    return readings
 
 
 def readings_of(files: Sequence[Path], reading: dict[str, Any]) -> list[dict[str, Any]]:
@@ -108,16 +145,16 @@ def readings_of(files: Sequence[Path], reading: dict[str, Any]) -> list[dict[str
     A column to leave out that no file has raises FileError.
     """
     drop = reading["drop"]
+    readings = _with_decimals(files, reading)
     if not drop or len(files) < 2:
-        return [reading] * len(files)
-    columns = [columns_of(file, reading) for file in files]
+        return readings
+    columns = [columns_of(file, each) for file, each in zip(files, readings, strict=True)]
     for name in drop:
         if not any(names is None or name in names for names in columns):
             raise FileError(no_column(str(files[0]), name, columns[0] or ()))
-    readings = []
-    for names in columns:
+    for place, names in enumerate(columns):
         own = [name for name in drop if names is None or name in names]
-        readings.append({**reading, "drop": tuple(own)})
+        readings[place] = {**readings[place], "drop": tuple(own)}
     return readings
 
 

@@ -1,4 +1,4 @@
-"""``muhat test`` and ``muhat independence``: a verdict, a figure, an exit status for pipelines."""
+"""``muhat test``: a verdict, a figure, an exit status for pipelines."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from rich.table import Table
 from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
-from muhat._python_lines import independence_lines, options_set, two_files_lines, two_groups_lines
+from muhat._python_lines import options_set, two_files_lines, two_groups_lines
 from muhat._text import count
-from muhat._wording import is_at_floor, listed_names, rows_text, shift_text
+from muhat._wording import is_at_floor, listed_names, rows_text
 from muhat.cli._command_line import errors_named, standard_output
 from muhat.cli._options import (
     FOUND,
@@ -53,7 +53,6 @@ from muhat.cli._outputs import (
 from muhat.cli._progress import MAX_QUIET_ROWS, ProgressBatches, spinner
 from muhat.cli._reading import (
     left_out_text,
-    places_of,
     reading_options,
     readings_of,
     sample_names,
@@ -62,11 +61,9 @@ from muhat.cli._reading import (
 )
 from muhat.cli._samples import (
     LargeSample,
-    ReadSample,
     are_large,
     check_same_columns,
     encoded,
-    indicators,
     opened,
     read_sample,
     values_of,
@@ -74,13 +71,12 @@ from muhat.cli._samples import (
 from muhat.data import DataSet, FileBatches, base_name
 from muhat.errors import MuhatError
 from muhat.testing import (
-    IndependenceResult,
-    IndependenceTest,
     Result,
     TwoSampleResult,
     TwoSampleTest,
 )
 from muhat.testing._tolerance import HALVES
+from muhat.testing._wording import size_text
 
 LEVEL = 0.05
 """The level of a verdict, unless ``--fail-below`` has another."""
@@ -138,7 +134,7 @@ def two_samples_command(
     check_figure(out)
     check_report(report)
     check_outputs(files, out=out, report=report)
-    reading = reading_options(drop, only_numeric, separator, missing, decimal)
+    reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     test = TwoSampleTest(
         kernel or None,
         standardize=standardize,
@@ -179,103 +175,7 @@ def two_samples_command(
         from muhat.plots import figure_of_test  # here, as it takes long to import
 
         figure = figure_of_test(result, level=level)
-    _finish(result, figure, out, report, fail_below, as_json)
-
-
-def independence_command(
-    file: Annotated[
-        Path,
-        Argument(
-            metavar="FILE",
-            show_default=False,
-            help="A file of rows (.csv, .parquet and others).",
-        ),
-    ],
-    x: Annotated[
-        str,
-        Option(metavar="A,B,...", show_default=False, help="Columns of x, separated by commas."),
-    ],
-    y: Annotated[
-        str,
-        Option(metavar="A,B,...", show_default=False, help="Columns of y, separated by commas."),
-    ],
-    kernel: Kernels = None,
-    permutations: Permutations = 999,
-    random_state: RandomState = 0,
-    standardize: Standardize = True,
-    distinct: Distinct = False,
-    fail_below: FailBelow = None,
-    one_hot: OneHot = False,
-    missing: Missing = "error",
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    out: FigureFile = None,
-    report: ReportFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Test whether two sets of columns are independent."""
-    level = checked_level(fail_below, permutations)
-    check_figure(out)
-    check_report(report)
-    check_outputs([file], out=out, report=report)
-    x_names, y_names = x.split(","), y.split(",")
-    both = sorted({*x_names} & {*y_names})
-    if both:
-        needed = "a column must be in one of them only"
-        raise MuhatError("--x and --y", needed, f"{both[0]!r} in both")
-    reading = {
-        "drop": (),
-        "columns": [*x_names, *y_names],
-        "only_numeric": False,
-        "separator": separator,
-        "missing": missing,
-        "decimal": decimal,
-    }
-    with noted_warnings() as warned:
-        sample = read_sample(file, reading, one_hot)
-    values = values_of([sample])
-    table = encoded(sample, sample.table.feature_names, values)
-    X, Y = _of_columns(table, x_names, values), _of_columns(table, y_names, values)
-    test = IndependenceTest(
-        kernel or None,
-        standardize=standardize,
-        distinct=distinct,
-        n_permutations=permutations,
-        random_state=random_state,
-    )
-    with _spinner(len(table.data)), errors_named({"IndependenceTest": file}):
-        result = test.test(X, Y)
-    left_out = left_out_text((), [("", sample.n_dropped, sample.n_dropped + len(sample.numbers))])
-    # a text column is one name, whatever the number of its indicators
-    result = replace(result, left_out=left_out, x_names=tuple(x_names), y_names=tuple(y_names))
-    if report is not None:
-        settings = {"x": ", ".join(x_names), "y": ", ".join(y_names), "random_state": random_state}
-        lines = ""
-        if not one_hot:
-            lines = independence_lines(file, x_names, y_names, separator, test)
-        result.to_html(
-            report,
-            data=table,
-            code=lines,
-            settings={**settings, "standardize": standardize},
-            warnings=warned,
-            level=level,
-        )
-    with standard_output():
-        if as_json:
-            found = {"data": table.name, "x": x_names, "y": y_names, **result.to_dict(level)}
-            echo(json.dumps(found, allow_nan=False))
-        else:
-            size = f"{table.name}: {rows_text(len(table.data))}, x = {x}, y = {y}"
-            _print_independence(result, size, level)
-    figure = None
-    if out is not None:
-        from muhat.plots import PairDisplay, figure_of_test  # here, as it takes long to import
-
-        x_shown, y_shown = _shown_columns(sample, x_names), _shown_columns(sample, y_names)
-        pair = PairDisplay.from_samples(x_shown, y_shown, names=[x_names, y_names])
-        figure = figure_of_test(result, pair=pair, level=level)
-    _finish(result, figure, out, report, fail_below, as_json)
+    finish(result, figure, out, report, fail_below, as_json)
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,7 +203,7 @@ class _TestedSamples:
 def _test_samples(test: TwoSampleTest, pair: _SamplePair) -> _TestedSamples:
     """Test samples in memory; rows of the result have their numbers in the files."""
     sizes = len(pair.first.data), len(pair.second.data)
-    with _spinner(sum(sizes)):
+    with test_spinner(sum(sizes)):
         result = test.test(pair.first, pair.second)
     copies = []
     if test.distinct:
@@ -361,15 +261,6 @@ def _python_lines(
     return two_files_lines(files, readings, test, None if has_own_names else names)
 
 
-def _of_columns(table: DataSet, names: Sequence[str], values: dict[str, list[str]]) -> DataSet:
-    """Return some columns of a table, of a text column its indicators."""
-    columns: list[str] = []
-    for name in names:
-        columns += indicators(name, values)
-    places = places_of(table, columns)
-    return replace(table, data=table.data[:, places], feature_names=tuple(columns))
-
-
 def checked_tolerance(text: str | None) -> float | str | None:
     """Return a tolerance as a number, or as the word that it is; raise MuhatError for others."""
     if text is None or text == HALVES:
@@ -397,7 +288,7 @@ def checked_level(fail_below: float | None, permutations: int) -> float:
     return fail_below
 
 
-def _finish(
+def finish(
     result: Result,
     figure: Any,
     out: Path | None,
@@ -419,7 +310,7 @@ def _finish(
         raise Exit(FOUND)
 
 
-def _spinner(rows: int) -> AbstractContextManager[Any]:
+def test_spinner(rows: int) -> AbstractContextManager[Any]:
     return spinner(f"testing {rows:,} rows", shown=sys.stderr.isatty() and rows > MAX_QUIET_ROWS)
 
 
@@ -496,29 +387,20 @@ def _group_name(by: str, value: str) -> str:
     return f"{by} = {value}"
 
 
-def _style(result: Result, level: float) -> str:
-    """Return the colour of a verdict: what is found stands out, and is not called good."""
+def verdict_style(result: Result, level: float) -> str:
+    """Return the style of a verdict: a finding stands out, but not in green."""
     if result.p_value <= level:
         return ALERT
     return "bold"
 
 
-def _print_floor(console: Console, result: Result) -> None:
+def print_floor(console: Console, result: Result) -> None:
     """Say how a p-value that is a bound can be followed further."""
     if result.is_at_floor:
         n = result.n_permutations
         least = f"{result.p_value:.3g} is the least p that {n:,} permutations can give"
         more = f"--permutations {10 * (n + 1) - 1} looks further"
         print_sentence(console, f"{least}; {more}.")
-
-
-def _print_independence(result: IndependenceResult, size: str, level: float) -> None:
-    """Print how strong the dependence is, and the verdict."""
-    console = console_of()
-    correlation = f"kernel correlation {result.correlation:.2g} (0: none, 1: the most)"
-    print_sentence(console, f"{size}; {correlation}")
-    print_sentence(console, result.verdict(level), _style(result, level))
-    _print_floor(console, result)
 
 
 def _print_two_samples(result: TwoSampleResult, level: float) -> None:
@@ -532,8 +414,8 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
     if not result.is_same:
         _print_unlike_rows(console, first, result.rows_x, second)
         _print_unlike_rows(console, second, result.rows_y, first)
-    print_sentence(console, result.verdict(level), _style(result, level))
-    _print_floor(console, result)
+    print_sentence(console, result.verdict(level), verdict_style(result, level))
+    print_floor(console, result)
 
 
 def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
@@ -548,7 +430,10 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
         p = f"{each.p_value:.3g}"
         if is_bound:
             p = f"≤ {p}"
-        table.add_row(each.name, shift_text(each.shift), f"{100 * each.share:.2f}", p)
+        size = size_text(each)
+        if "→" in size:
+            table.caption = f"→: from {first} to {second}"
+        table.add_row(each.name, size, f"{100 * each.share:.2f}", p)
     return table
 
 
@@ -561,16 +446,3 @@ def _shortened(name: str) -> str:
     if len(name) <= MAX_NAME_LENGTH:
         return name
     return f"{name[: MAX_NAME_LENGTH - 1]}…"
-
-
-def _shown_columns(sample: ReadSample, names: Sequence[str]) -> Any:
-    """Return columns as the file has them, text as words: an array of shape (n, len(names))."""
-    columns = []
-    for name in names:
-        if name in sample.words:
-            columns.append(sample.words[name])
-        else:
-            columns.append(sample.table.data[:, sample.table.feature_names.index(name)])
-    if sample.words:
-        columns = [column.astype(object) for column in columns]
-    return np.column_stack(columns)

@@ -172,7 +172,7 @@ TITLES = {
     "test": "Do two samples differ, and in what?",
     "independence": "Are x and y independent?",
     "drift": "Has it drifted?",
-    "groups": "How do many groups differ?",
+    "groups": "Which groups stand out?",
     "predict": "What is y, and how sure?",
     "pca": "What are the main directions?",
 }
@@ -184,7 +184,7 @@ def tour_command(
         Path, Option(metavar="FOLDER", help="Write pictures, report and model here.")
     ] = Path("muhat-tour"),
 ) -> None:
-    """Seven questions on bundled data, in under a minute: answers, pictures, the Python code."""
+    """Answer seven questions on bundled data, with pictures and Python code, in under a minute."""
     if out.exists() and not out.is_dir():
         raise MuhatError("--out", "a folder is needed", f"a file, {str(out)!r}", "name another")
     out.mkdir(parents=True, exist_ok=True)

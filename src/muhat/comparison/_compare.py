@@ -27,39 +27,36 @@ def compare(
     standardize: bool = True,
     gram: Any = "auto",
 ) -> Comparison:
-    """Compare filters on a sample, all on one decomposition.
+    """Compare all filters on a sample: which has the lowest leave-one-out error?
 
-    For each, what ``KernelMean(filter=...)`` chooses.
-
-    Beside all filters, on rows in memory, is the stacked mean, ``StackedMean``.
+    Each filter has the parameter that ``KernelMean(filter=...)`` would choose. If all filters are
+    compared and rows are in memory, the comparison also has the stacked mean, ``StackedMean``.
 
     Parameters
     ----------
     X : array or data frame of shape (n, d), also of dask, or batches of them
-        The sample, of at least 2 points; one dimension is one column. Batches must be such that can
-        be iterated anew, as a list or ``muhat.open_batches("big.parquet")``: they are passed over
-        up to four times (to standardize, to draw landmarks and bandwidth, to sum up and to leave
-        points out), and never held at once if they are many.
+        The sample, of at least 2 rows; an array of one dimension is one column. Batches must be
+        readable again, as a list or ``muhat.open_batches("big.parquet")``. They are read up to four
+        times: to standardize, to draw landmarks and bandwidth, to sum, and to leave rows out.
     kernel, selection : as in ``KernelMean``, default='gaussian' and 'loo'
-        The kernel, and how parameters are chosen; where a rule cannot choose for a filter, a note
-        says which stood in.
+        The kernel, and how parameters are chosen. If a rule cannot choose for a filter, another is
+        used, and a note says which.
     filters : sequence of str or Shrinker, default=None
-        The filters; by default, or for ``'auto'``, all of ``muhat.filters.FILTERS``. KME, which all
-        are measured against, always takes part.
+        The filters; by default, or for ``'auto'``, all of ``muhat.filters.FILTERS``. KME, the plain
+        average, is always included.
     standardize : bool, default=True
-        Whether every feature is brought to mean 0 and variance 1, as in the paper, constant
-        features to 0. For kernels that are no function of x − y, whose mean that would make zero,
-        features are scaled and not centred.
+        Whether columns are scaled to mean 0 and variance 1, as in the paper; constant columns
+        become 0. For kernels that are not a function of x − y, columns are scaled but not centred,
+        because centring would make their mean zero.
     gram : str, Nystrom or RandomFeatures, default='auto'
-        One of 'auto', 'dense', 'nystrom', 'random-features'.
-        How the Gram matrix is held: as it is, up to 5000 points by default, or approximated by
-        features, which takes any number. The scores are then the exact leave-one-out scores of the
-        approximated kernel.
+        How the Gram matrix is stored: 'dense', 'nystrom' or 'random-features'. 'auto' is 'dense' up
+        to 5000 rows, and an approximation beyond. Scores are then the exact leave-one-out scores of
+        the approximated kernel.
 
     Returns
     -------
     comparison : Comparison
-        A row for each filter, with its leave-one-out score, whatever rule chose the parameter.
+        A row for each filter, with its leave-one-out score.
 
     Examples
     --------

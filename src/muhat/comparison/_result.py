@@ -41,7 +41,7 @@ MIN_ROWS_FOR_ERROR = 3
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Reportable, HtmlReprMixin):
-    """Every filter on one sample, chosen for and scored on one decomposition.
+    """Every filter on one sample, with its parameter, score and gain.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Comparison(Reportable, HtmlReprMixin):
         """
         check_is_fitted(estimator)
         if estimator.features_ is not None or estimator.gram_ == "blocks":
-            needed = "an estimator that holds its Gram matrix is needed"
+            needed = "an estimator that keeps its Gram matrix is needed"
             got = "one fitted by features"
             if estimator.features_ is None:
                 got = "one fitted by products"
@@ -186,7 +186,7 @@ class Comparison(Reportable, HtmlReprMixin):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the table has to know, a sentence each."""
+        """Remarks on the table, one sentence each."""
         notes = []
         if self.n_components:
             how = (
@@ -229,7 +229,7 @@ class Comparison(Reportable, HtmlReprMixin):
         return tuple(notes)
 
     def default_verdict(self) -> str:
-        """Return one sentence on what ``KernelMean()`` takes of these rows.
+        """Return one sentence on the choice of ``KernelMean()`` for these rows.
 
         Empty where that is not known.
         """
@@ -237,15 +237,14 @@ class Comparison(Reportable, HtmlReprMixin):
         if default is None or default.improvement is None:
             return ""
         if default.strength == 0:
-            return "KernelMean() with its defaults keeps the plain average here."
+            return "KernelMean() keeps the plain average here."
         lower, error = gain_parts(default.improvement, default.standard_error)
-        gain = ", ".join(filter(None, [f"expected squared error {lower}", error]))
-        chosen = f"{default.name} with {default.setting}"
-        return f"KernelMean() with its defaults chooses {chosen} ({gain})."
+        gain = ", ".join(filter(None, [lower, error]))
+        return f"KernelMean() chooses {default.name} with {default.setting} ({gain})."
 
     @property
     def helps(self) -> bool:
-        """Whether the best filter, or what ``KernelMean()`` takes, clearly beats the plain average.
+        """Whether the best filter, or the default, is clearly better than the plain average.
 
         Its gain, with the squared bias counted as often as ``LeaveOneOut(bias_factor="auto")``
         counts it, must exceed ``threshold`` standard errors: two, corrected for the number of
@@ -279,14 +278,14 @@ class Comparison(Reportable, HtmlReprMixin):
         return NUMBER.sub(lambda found: f"{float(found[0]):.4g}", repr(self.kernel))
 
     def verdict(self) -> str:
-        """Return in one sentence if a filter beats the plain average, which, and by how much."""
+        """Return one sentence: does a filter beat the plain average, which, and by how much?"""
         clear, on = self._clearly_better, f"these {self.n:,} rows"
         best = clear or self.best
         n_candidates = 0
         among = ""
         for row in self.rows:
             if row.scores is None:
-                among = " of those scored"
+                among = " with a score"
             else:
                 n_candidates += len(row.grid)
         if best.improvement is None:
@@ -310,11 +309,10 @@ class Comparison(Reportable, HtmlReprMixin):
                 "is estimated to save all of the plain average's expected squared error."
             )
         lower, error = gain_parts(best.improvement, best.standard_error)
-        gain = ", ".join(filter(None, [lower, error]))
-        many = f"{best}{among}"
+        tried = str(best)
         corrected = ""
         if n_candidates > 2:  # KME is one
-            many = f"best of {n_candidates:,} candidates{among}"
+            tried = f"The best of {n_candidates:,} candidates{among}"
             corrected = f" after correction for the {n_candidates:,} candidates{among}"
         edge = _edge_sentence(best)
         what = f"the expected squared error of the kernel mean of {on}"
@@ -322,19 +320,20 @@ class Comparison(Reportable, HtmlReprMixin):
             by = lower.removesuffix(" lower")
             sure = "; ".join(filter(None, [error, f"significant{corrected}"]))
             return f"Shrinkage helps: {best.label} lowers {what} by {by} ({sure}).{edge}"
-        sure = "not enough to be sure once its bias is counted"
+        sure = "which is not clear once its bias is counted"
         if best.improvement <= self.threshold * (best.standard_error or 0.0):
-            sure = f"within chance; {self.threshold:.2g} standard errors are needed{corrected}"
-        return f"Shrinkage does not detectably lower {what} ({many}: {gain}, {sure}).{edge}"
+            sure = f"which can be chance: a clear gain needs {self.threshold:.2g} standard errors"
+        gain = " ".join(filter(None, [f"is {lower}", error and f"({error})"]))
+        return f"Shrinkage does not detectably lower {what}. {tried} {gain}, {sure}.{edge}"
 
     def stacked_verdict(self) -> str:
-        """Return one sentence on the stacked mean beside the filters; empty without one."""
+        """Return one sentence on the stacked mean; empty if there is none."""
         if self.stacked is None or self.best.improvement is None:
             return ""
         return self.stacked.verdict(self.best.improvement, self.best.standard_error or 0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in JSON's types, None for what is not finite."""
+        """Return all results in types that JSON has; None for numbers that are not finite."""
         numbers = (
             "n",
             "d",

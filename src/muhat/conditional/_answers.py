@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from muhat._bases import BaseEstimator
 from muhat._messages import unknown_name
 from muhat._validation import checked_sample
 from muhat.conditional._distribution import ConditionalDistribution, checked_levels
+from muhat.conditional._extrapolation import ExtrapolationWarning, TrainingRegion, far_text
 from muhat.conditional._fits import Fit
 from muhat.conditional._inputs import as_real_numbers
 from muhat.conditional._intervals import (
@@ -92,6 +94,9 @@ class ConditionalAnswers(BaseEstimator):
         little wider. What stands before the model in a pipeline has seen the rows that calibrate,
         and is not part of the promise.
 
+        All of them are calibrated by errors near the training rows. Far from all of these, where
+        ``is_far`` is true, they may be much too narrow, and an ``ExtrapolationWarning`` says so.
+
         Parameters
         ----------
         X : array or data frame of shape (m, d)
@@ -106,6 +111,7 @@ class ConditionalAnswers(BaseEstimator):
         level = checked_confidence(who, confidence)
         if method not in INTERVALS:
             raise MuhatError(unknown_name(f"{who} method", str(method), INTERVALS))
+        self._warn_of_far_points(X)
         if method == "residuals":
             checked_confidence(who, level, self._fit.n)
             return self._quantiles_by_residuals(
@@ -129,6 +135,41 @@ class ConditionalAnswers(BaseEstimator):
             return np.moveaxis(np.stack([low, high], axis=-1), 0, 1)
 
         return self._shaped(self._by_chunks(X, interval))
+
+    def is_far(self, X: Any) -> Array:
+        """Return which points lie far from all training rows, of shape (m,): predictions there are
+        extrapolations.
+
+        A point is far if it is outside the range of a column by more than half of that range,
+        or if its nearest training row is more than twice as far as 99 % of training rows are from
+        theirs, in columns as the kernel sees them. At most 1,000 training rows are looked at.
+        Nothing is far if the kernel is precomputed: there are no distances then.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+            The points.
+        """
+        check_is_fitted(self, "choice_")
+        region = self._training_region
+        if region is None:
+            return np.zeros(len(checked_sample(self, X, reset=False)), dtype=bool)
+        return self._by_chunks(X, region.is_far)
+
+    @cached_property
+    def _training_region(self) -> TrainingRegion | None:
+        """Where the training rows are; None if only their Gram matrix is known."""
+        points, _ = self._fit.calibrating_rows()
+        if points is None:
+            return None
+        return TrainingRegion.from_points(points)
+
+    def _warn_of_far_points(self, X: Any) -> None:
+        is_far = self.is_far(X)
+        if is_far.any():
+            far = far_text(int(is_far.sum()), len(is_far))
+            message = f"{far}: intervals may be much too narrow there."
+            warnings.warn(message, ExtrapolationWarning, stacklevel=3)
 
     def _calibrated(self, level: float) -> tuple[ConditionalAnswers, Any, Array]:
         """Return a model of two thirds of the rows, its columns of X, and others' |residuals|."""
@@ -242,7 +283,7 @@ class ConditionalAnswers(BaseEstimator):
         return ConditionalDistribution.from_weights(self._outputs, weights)
 
     def weights_at(self, X: Any) -> Array:
-        """Return the weights α_i(x) of the sample's outputs, of any sign, in shape (m, n).
+        """Return the weights α_i(x) of the outputs y_i, which can be negative: shape (m, n).
 
         With an intercept they sum to one.
 
@@ -292,7 +333,7 @@ class ConditionalAnswers(BaseEstimator):
         return Embedding(self.kernel_y_, self._outputs, weights[0, self._taken])
 
     def mmd_at(self, X: Any, other: ConditionalAnswers) -> Array:
-        """Return how far two conditional distributions are apart at new points.
+        """Return the distance (MMD) between the predictions of two models at new points.
 
         ‖μ_{Y|x} − μ'_{Y|x}‖, of shape (m,).
 
@@ -321,20 +362,20 @@ class ConditionalAnswers(BaseEstimator):
 
     @property
     def loo_predictions_(self) -> Array:
-        """What is predicted for each row without it; NaN for rows of mass zero."""
+        """The prediction for each row from all other rows; NaN for rows of weight zero."""
         self._check_linear("loo_predictions_")
         return self._on_rows(self._fit.left_out_predictions())
 
     @property
     def loo_residuals_(self) -> Array:
-        """Each y_i minus what is predicted for it without row i; NaN for rows of mass zero."""
+        """Each y_i minus its left-out prediction; NaN for rows of weight zero."""
         self._check_linear("loo_residuals_")
         self._fit.left_out_predictions()
         return self._on_rows(self._fit.residuals)
 
     @property
     def loo_distribution_(self) -> ConditionalDistribution:
-        """The distribution of y at each x_i by the model made without row i.
+        """The distribution of y at each x_i, from the model without row i.
 
         Rows of mass zero are left out.
         """
@@ -345,7 +386,7 @@ class ConditionalAnswers(BaseEstimator):
         return ConditionalDistribution.from_weights(self._outputs, weights)
 
     def loo_coverage(self, confidence: float = 0.9) -> Any:
-        """Return the share of rows whose y lies inside their left-out central interval.
+        """Return the share of rows whose y lies in the interval predicted without the row.
 
         It goes from the quantile (1 − confidence)/2 to (1 + confidence)/2 of ``loo_distribution_``.
 
@@ -359,7 +400,7 @@ class ConditionalAnswers(BaseEstimator):
         return self._averaged((low <= self._outputs) & (self._outputs <= high))
 
     def loo_crps(self) -> Any:
-        """Return the mean CRPS of the distributions predicted for each row without it.
+        """Return the mean CRPS of the distributions predicted without each row.
 
         A number, or one an output.
         """
@@ -367,7 +408,7 @@ class ConditionalAnswers(BaseEstimator):
 
     @property
     def loo_score_(self) -> float:
-        """The share of the variance of y, in its RKHS, that is predicted without each row."""
+        """R² on left-out rows; with ``kernel_y``, measured in the RKHS of y."""
         check_is_fitted(self, "choice_")
         return self._fit.share_explained()
 

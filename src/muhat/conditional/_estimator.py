@@ -72,70 +72,69 @@ class ConditionalMean(
     RegressorMixin,
     ConditionalAnswers,
 ):
-    """The mean of y given x, of any function of y, and its distribution.
+    """Kernel regression: predict y given x, with intervals, quantiles and distributions.
 
-    The conditional mean embedding.
-
-    μ_{Y|x} = Σ_i α_i(x) l(y_i, ·) with α(x) = g_λ(K/n) k(X, x)/n, for every filter g_λ. With the
-    linear kernel on y this is regression, of several outputs; Tikhonov's filter is then kernel
-    ridge regression with the ridge nλ, and others do not saturate where it does. Filter and
-    parameter are chosen by exact leave-one-out, from one eigendecomposition. Everything is computed
-    in double precision.
+    It estimates the conditional mean embedding μ_{Y|x} = Σ_i α_i(x) l(y_i, ·) with α(x) =
+    g_λ(K/n) k(X, x)/n, for any filter g_λ. With the linear kernel on y this is regression, also of
+    several outputs; with Tikhonov's filter it is kernel ridge regression with the ridge nλ. Other
+    filters are more accurate if the target is smooth. Filter and parameter are chosen by exact
+    leave-one-out, from one eigendecomposition, in double precision.
 
     Parameters
     ----------
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel on x, as for ``KernelMean``.
     kernel_y : str, Kernel, scikit-learn kernel or callable, default='linear'
-        The kernel on y, in whose RKHS leave-one-out measures errors. ``'gaussian'`` chooses for the
-        whole distribution of y rather than for its mean; ``predict`` is then not available.
+        The kernel on y; leave-one-out errors are measured in its RKHS. ``'gaussian'`` chooses λ for
+        the whole distribution of y instead of its mean; ``predict`` is then not available.
     filter : str, Filter or list of these, default='auto'
         ``'tikhonov'`` (or ``'f-kmse'``), ``'iterated-tikhonov'``, ``'landweber'``, ``'nu-method'``,
-        ``'tsvd'``, or an object. Of a list, the best is taken; ``'auto'`` is the list of all but
-        truncated SVD.
+        ``'tsvd'``, or an object. From a list, the best is chosen; ``'auto'`` is the list of all
+        except truncated SVD.
     selection : {'loo', 'gcv'}, LeaveOneOut, GCV, Fixed or Rate, default='loo'
-        How the parameter is chosen. For truncated SVD, and filters that jump, a point is left out
-        by a refit, up to 300 points; beyond, generalised cross-validation stands in.
+        How the parameter is chosen. Truncated SVD, and other filters that are not smooth, are
+        refitted without each row, up to 300 rows; beyond, generalised cross-validation is used.
     gram : str, Nystrom or RandomFeatures, default='auto'
-        One of 'auto', 'dense', 'nystrom', 'random-features'.
-        How the Gram matrix is held: dense up to 5,000 rows, and by Nyström's features beyond.
+        How the Gram matrix is stored: 'dense', 'nystrom' or 'random-features'. 'auto' is 'dense' up
+        to 5,000 rows, and 500 landmarks beyond.
     fit_intercept : bool, default=True
-        Whether what the weights α_i(x) lack to one goes to the mean of y, so that predictions move
-        along with y and far from all data are its mean. Without, they shrink towards zero, as
-        scikit-learn's ``KernelRidge``.
+        Whether predictions tend to the mean of y far from all data. If False, they tend to zero, as
+        in scikit-learn's ``KernelRidge``.
     bandwidth : None, float, 'median' or 'loo', default=None
-        None takes the kernel's own bandwidth, by default of the median rule; a number or 'median'
-        stands in its place; 'loo' also tries an eighth to eight times the kernel's own and takes
-        the one with the least leave-one-out score, an eigendecomposition each.
+        The bandwidth of the kernel on x: a number or 'median'. None keeps the kernel's own, by
+        default 'median'. 'loo' tries an eighth to eight times that bandwidth, with one
+        eigendecomposition each, and takes the best by leave-one-out.
     standardize : bool, default=True
-        Whether each column of X is brought to mean 0 and variance 1 first (y never is), by the
-        moments of the rows that are fitted, weighted if they are; constant columns become 0.
-        Bandwidths are then in standard deviations. Leave-one-out takes the scaling as given. It
-        does not apply to a precomputed kernel.
+        Whether columns of X are scaled to mean 0 and variance 1 by the training rows; y is not
+        scaled. Constant columns become 0. Bandwidths are then in standard deviations. Leave-one-out
+        does not recompute the scaling. A precomputed kernel is not scaled.
 
     Attributes
     ----------
     choice_, choices_ : Choice and list of Choice
-        The choice that was taken, and those of every filter, with all scores.
+        The final choice, and the choice for each filter, with all scores.
     filter_, kernel_, kernel_y_ : Filter, Kernel and Kernel
-        The filter that was taken, and the kernels with every parameter a number.
+        The chosen filter, and the kernels with their bandwidths as numbers.
     bandwidths_, bandwidth_scores_ : arrays
-        With ``bandwidth="loo"``, the bandwidths that were tried and the least score of each; else
-        None.
+        With ``bandwidth="loo"``, the bandwidths that were tried and the best score of each;
+        otherwise None.
     loo_predictions_, loo_residuals_ : arrays of the shape of y
-        What is predicted for each row without it, and y minus that; for the linear kernel on y.
+        Left-out predictions, and y minus these; for the linear kernel on y.
     scaling_ : ColumnMoments or None
-        The means and variances that X is standardized by; None without.
+        The means and variances used to standardize X; None if X is not standardized.
     loo_score_ : float
-        The share of the variance of y, in its RKHS, that is predicted without each row: R² by
-        leave-one-out.
+        R² on left-out rows, measured in the RKHS of y.
     n_copies_ : int or None
-        Rows that are exact copies, in x and y, of one before them. All copies of a row are left out
-        together, so that scores and intervals are those of the different rows; 0 where rows are
-        equal because few values are possible, None for rows in batches, of which copies are not
-        known.
+        The number of rows that are exact copies, in x and y, of an earlier row. All copies of a row
+        are left out together. 0 if rows are equal only because few values are possible; None after
+        ``fit_batches``.
     n_features_in_, feature_names_in_ : int and array of shape (n_features_in_,)
         The number of features, and their names if X had any.
+
+    See Also
+    --------
+    IndependenceTest : Does y depend on x at all?
+    GroupRegressor : One y for each group of rows.
 
     Examples
     --------
@@ -151,6 +150,8 @@ class ConditionalMean(
     0.98
     """
 
+    scaling_: Any
+    kernel_: Kernel
     bandwidths_: Array | None
     bandwidth_scores_: Array | None
     gram_: Any
@@ -210,7 +211,7 @@ class ConditionalMean(
         return self._fit_rows(parts, kernel_y, X, y, masses)
 
     def fit_batches(self, batches: Iterable[Any], target: Any) -> Self:
-        """Fit to rows that come in batches, of any number, by features of each.
+        """Fit to any number of rows, read in batches.
 
         Nyström's or random ones.
 
@@ -223,7 +224,7 @@ class ConditionalMean(
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d + n_outputs)
-            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``.
+            What can be read again, such as a list or ``muhat.open_batches("big.parquet")``.
         target : str or int, or list of these
             The columns that are y, by name or by number; all others are x.
 
@@ -234,7 +235,7 @@ class ConditionalMean(
         """
         parts = checked_parts(self)
         who = "ConditionalMean.fit_batches"
-        needed = "batches must be an iterable of arrays that can be iterated anew"
+        needed = "batches must be arrays that can be iterated more than once"
         is_one = hasattr(batches, "shape") or isinstance(batches, str | PathLike)
         if is_one or isinstance(batches, Iterator) or not isinstance(batches, Iterable):
             advice = "give a list of arrays, or muhat.open_batches(path)"
@@ -370,7 +371,8 @@ class ConditionalMean(
         self.choice_, self.choices_, self.filter_ = best.choice, best.choices, best.choice.filter
         self._fit, self._outputs, self._taken, self._is_flat = best, outputs, taken, is_flat
         self._calibration = None
-        self.__dict__.pop("_residual_quantiles", None)  # of an earlier fit
+        for name in ("_residual_quantiles", "_training_region"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         return self
 
     def _summary(self) -> Summary:

@@ -229,7 +229,7 @@ class CovariateShift:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Predictions of new rows beside those of left-out training rows."""
+    """Predictions of new rows, compared with left-out predictions of training rows."""
 
     errors: Array
     """True values minus predictions of new rows."""

@@ -42,7 +42,7 @@ def as_real_numbers(returned: Any) -> Array:
             values = values.astype(np.float64)
     if values.dtype.kind not in "fiub":
         kinds = {"U": "text", "S": "text", "c": "complex ones"}
-        needed = "the function must return real numbers, as many for each output"
+        needed = "the function must return real numbers, the same number for each output"
         got = kinds.get(values.dtype.kind, f"a {type(returned).__name__} of other things")
         raise MuhatError("ConditionalMean.expect", needed, got)
     return values.astype(np.float64, copy=False)
@@ -163,7 +163,7 @@ def joined_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[S
     from dask.array import concatenate
 
     if len(X) != len(y):
-        raise MuhatError(who, "X and y must have as many rows", f"{len(X)} and {len(y)}")
+        raise MuhatError(who, "X and y must have the same number of rows", f"{len(X)} and {len(y)}")
     y = y.reshape(len(y), -1)
     joined = concatenate([X, y.rechunk((X.chunks[0], -1))], axis=1)
     return DaskSource.from_collection(joined), y.shape[1], is_flat

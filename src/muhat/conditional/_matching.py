@@ -26,12 +26,12 @@ ROWS_PER_BLOCK = 8192
 
 
 class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
-    """Weights on a source sample whose kernel mean is nearest to that of a target sample.
+    """Find weights that make a source sample look like a target sample.
 
-    They minimise ‖(1/n) Σ_i w_i k(x_i, ·) − μ‖² over 0 ≤ w_i ≤ bound with mean one, μ being the
-    kernel mean of the target, by an interior point method that takes products with the Gram matrix
-    only. What is trained or averaged with them as ``sample_weight`` is so for the target's
-    distribution, as far as the source covers it.
+    The weights w minimise ‖(1/n) Σ_i w_i k(x_i, ·) − μ‖², where μ is the kernel mean of the target,
+    0 ≤ w_i ≤ bound, and the mean of w is one. The solver is an interior point method that needs
+    only products with the Gram matrix. Use the weights as ``sample_weight`` to train a model, or
+    average a column, for the distribution of the target, as far as the source covers it.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     bound : float, default=10.0
         The largest weight, above 1; None sets no limit, and few rows may then get all the weight.
     gram : str, Nystrom or RandomFeatures, default='auto'
-        One of 'auto', 'dense', 'blocks', 'nystrom', 'random-features'.
-        How the Gram matrix is held: ``'auto'`` as a matrix up to 5,000 rows and by 500 landmarks,
-        drawn from source and target, beyond; ``'blocks'`` not at all, by exact products.
+        How the Gram matrix is stored: 'dense', 'blocks' (exact products, never stored), 'nystrom'
+        or 'random-features'. 'auto' is 'dense' up to 5,000 rows, and uses 500 landmarks from source
+        and target beyond.
     tol : float, default=1e-8
         The solver stops when the objective is proven to be within this share of ‖μ‖² of its
         minimum.
@@ -54,17 +54,16 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     weights_ : array of shape (n,)
         The weights of the source's rows, with mean one.
     effective_size_ : float
-        (Σ w_i)²/Σ w_i²: as many rows of equal weight would average as well.
+        (Σ w_i)²/Σ w_i²: the number of rows of equal weight that would be as accurate.
     distance_ : float
-        The distance ‖(1/n) Σ w_i k(x_i, ·) − μ‖ (the MMD) that is left; on features where the
-        kernel is held by these.
+        The distance ‖(1/n) Σ w_i k(x_i, ·) − μ‖ (MMD) that remains.
     gap_ : float
-        A bound on how far the squared distance is from the least that is possible: the duality gap.
+        The duality gap: a bound on how far the squared distance is above its minimum.
     gram_ : str or Approximation
-        How the Gram matrix was held.
+        How the Gram matrix was stored.
     n_iter_, converged_, kernel_ : int, bool and Kernel
-        The products that were taken, whether ``gap_`` is within ``tol``, and the kernel with every
-        parameter a number.
+        The number of products, whether ``gap_`` is within ``tol``, and the kernel with its
+        bandwidth as a number.
 
     Examples
     --------
@@ -173,7 +172,7 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         who = "KernelMeanMatching"
         shape: tuple[int, ...] = getattr(target, "shape", ())
         if len(shape) == 2 and shape[1] != self.n_features_in_:
-            needed = f"target must have as many columns as X, {self.n_features_in_}"
+            needed = f"target must have the {self.n_features_in_} columns of X"
             raise MuhatError(who, needed, shape[1])
         mine, its = (
             list(getattr(each, name, []))

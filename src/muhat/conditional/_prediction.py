@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from muhat.conditional._evaluation import (
     copies_text,
     r2_text,
 )
+from muhat.conditional._extrapolation import Extrapolation, ExtrapolationWarning
 from muhat.data import hashed_rows
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import name_of
@@ -53,7 +55,7 @@ def evaluate(
     columns: Sequence[str] | None = None,
     target: str = "y",
 ) -> PredictionResult:
-    """Predict rows with intervals, and say how far the predictions can be trusted.
+    """Predict rows with intervals, and estimate how accurate the predictions are.
 
     New rows with their y are scored beside left-out training rows; x of new rows is tested for
     covariate shift. Without new rows, each training row is predicted from all others.
@@ -104,6 +106,11 @@ def evaluate(
             true = checked_target("evaluate", y, len(new))
         found = _new_predictions(model, new, true, confidence, intervals)
         found["shift"] = CovariateShift.from_rows(rows, new, columns)
+        if model._training_region is not None:
+            scaled = model._scaled(new)
+            found["extrapolation"] = Extrapolation.from_rows(
+                model._training_region, scaled, columns
+            )
     return PredictionResult(
         model=model,
         columns=columns,
@@ -135,7 +142,8 @@ def _new_predictions(
 ) -> dict[str, Any]:
     """Return fields of the result: predictions of new rows, scored if their y is known."""
     X = _named(model, new)
-    ends = model.predict_interval(X, confidence, intervals)
+    with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):
+        ends = model.predict_interval(X, confidence, intervals)  # the verdict says which are far
     found: dict[str, Any] = {
         "intervals": intervals,
         "predicted": model.predict(X),
@@ -191,6 +199,8 @@ class PredictionResult(Reportable):
         Whether x of new rows is distributed as x of the training rows.
     has_training_rows : bool
         Whether the new rows, with their y, are all among the training rows.
+    extrapolation : Extrapolation or None
+        Which new rows are far from all training rows.
     """
 
     model: ConditionalMean
@@ -208,6 +218,7 @@ class PredictionResult(Reportable):
     evaluation: Evaluation | None = None
     shift: CovariateShift | None = None
     has_training_rows: bool = False
+    extrapolation: Extrapolation | None = None
 
     @property
     def training_rows(self) -> tuple[Array, Array]:
@@ -251,7 +262,7 @@ class PredictionResult(Reportable):
         return f"{how[0].upper()}{how[1:]}, {short(model.kernel_)}"
 
     def verdict(self) -> str:
-        """Return how well these rows are predicted, and what speaks against trusting it."""
+        """Return how well these rows are predicted, with reservations."""
         n = len(self.training_rows[0])
         sentences = [self._score_sentence()]
         if self.model.n_copies_:
@@ -266,7 +277,9 @@ class PredictionResult(Reportable):
             sentences.append(self.shift.sentence(self.names[0], self.name))
             if self.evaluation is None:
                 sentences.append("Predictions and intervals may be off there.")
-        return " ".join(sentences)
+        if self.extrapolation is not None:
+            sentences.append(self.extrapolation.sentence(self.name, self.row_numbers))
+        return " ".join(filter(None, sentences))
 
     def _score_sentence(self) -> str:
         """Return how well rows are predicted: new ones if their y is known, else left-out ones."""
@@ -314,9 +327,21 @@ class PredictionResult(Reportable):
             "rmse": rmse,
             "drift_p_value": p_value,
             "drift_columns": columns,
+            **self._far_rows(),
             "verdict": self.verdict(),
             "details": self.details,
             "predictions": self._prediction_dicts(),
+        }
+
+    def _far_rows(self) -> dict[str, Any]:
+        """Return which new rows are far from all training rows, and how many leave their range."""
+        found = self.extrapolation
+        if found is None:
+            return {"n_far": None, "far_rows": [], "n_outside_range": None}
+        return {
+            "n_far": found.n_far,
+            "far_rows": self.row_numbers[found.is_far].tolist(),
+            "n_outside_range": int(found.is_outside.sum()),
         }
 
     def _prediction_dicts(self) -> list[dict[str, Any]]:

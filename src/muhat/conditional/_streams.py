@@ -94,7 +94,7 @@ class JointSource:
             )
         )
         if sums.n != self.n:
-            needed, got = "the same rows must come in every pass", f"{self.n} and then {sums.n}"
+            needed, got = "every pass must read the same rows", f"{self.n} and then {sums.n}"
             raise MuhatError("batches", needed, got, "give a list, or muhat.open_batches(path)")
         check_scale(type(kernel).__name__, sums.largest_value, np.dtype(np.float64), self.X)
         basis = _Basis.from_sums(features, self.columns, sums, offset, has_intercept)
@@ -106,9 +106,7 @@ class JointSource:
             if len(poles) < len(candidates):
                 needed = "rows in batches take a smooth filter"
                 advice = "choose a smoother one or a shorter grid"
-                raise MuhatError(
-                    "leave-one-out", needed, "a filter that is no sum of resolvents", advice
-                )
+                raise MuhatError("leave-one-out", needed, "a filter that is not smooth", advice)
             return self.source.total(partial(_scores, basis, candidates, poles)).values
 
         choices = choices_of(nothing, rules, filters, scores)

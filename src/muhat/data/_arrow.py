@@ -15,7 +15,7 @@ from muhat._frames import repeated_name
 from muhat._messages import no_column
 from muhat.data._errors import no_rows, raise_unreadable
 from muhat.data._selection import ColumnSelection, divided
-from muhat.data._table import MAX_ROWS_PROBED, Table, TableChunk
+from muhat.data._table import MAX_ROWS_PROBED, FileTable, TableChunk
 
 __all__ = ["ArrowTable", "as_floats", "check_pyarrow"]
 
@@ -24,7 +24,7 @@ PARQUET_BUFFER_BYTES = 2**16
 whole file."""
 
 
-class ArrowTable(Table):
+class ArrowTable(FileTable):
     """A Parquet, Feather or Arrow file, or several Parquet files with the same columns in turn."""
 
     def __init__(self, files: Sequence[Path], who: str, selection: ColumnSelection) -> None:

@@ -159,7 +159,7 @@ def as_source(who: str, X: Any) -> Source | None:
         if not is_list_of_arrays:
             return None
     if isinstance(X, Iterator):
-        needed = "batches that can be iterated anew are needed"
-        advice = "give a list, or what open_batches returns"
+        needed = "batches that can be iterated more than once are needed"
+        advice = "give a list, or the output of open_batches"
         raise MuhatError(who, needed, f"a {type(X).__name__}", advice)
     return StreamSource(X)

@@ -1,4 +1,4 @@
-"""What is raised for a file that cannot be read: the place in it, what is wrong, what to do."""
+"""Errors for files that cannot be read: the place, what is wrong, what to do."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from muhat._wording import rows_text
 from muhat.data._arrow import ArrowTable
 from muhat.data._errors import RowsError, first_quoted, no_rows, raise_unreadable
 from muhat.data._indicators import check_few_values, check_no_indicators, indicators_of
+from muhat.data._layout import rows_have_decimal_commas
 from muhat.data._numpy import NumpyTable
 from muhat.data._paths import (
     ENDINGS,
@@ -38,7 +39,7 @@ from muhat.data._paths import (
 from muhat.data._roles import warn_of_constants, warn_of_roles
 from muhat.data._selection import ColumnSelection
 from muhat.data._sources import BatchError
-from muhat.data._table import MAX_ROWS_PROBED, DroppedRows, Table, TableChunk
+from muhat.data._table import MAX_ROWS_PROBED, DroppedRows, FileTable, TableChunk
 from muhat.data._text import TextTable
 from muhat.errors import MuhatError, MuhatTypeError
 
@@ -124,7 +125,7 @@ class FileBatches:
         if self._places is not None:
             names = [names[place] for place in self._places]
         self.columns = tuple(names)
-        self.n = None
+        self.n: int | None = None
         if selection.missing == "error":
             self.n = self._table.n
         if selection.columns is None:
@@ -347,7 +348,7 @@ class FileBatches:
         except OSError as problem:
             got = problem.strerror
             if isinstance(problem, FileNotFoundError):
-                got = "no such file any more"
+                got = "a file that no longer exists"
             raise RowsError(self._who, needed, got, advice=advice) from problem
         for file, state in states.items():
             if self._states.get(file) != state:
@@ -366,7 +367,7 @@ def open_batches(
     separator: str | None = None,
     decimal: str = ".",
 ) -> FileBatches:
-    """Open a file to be read in batches, so that it may be larger than memory.
+    """Open a file for reading in batches; it can be larger than memory.
 
     Parameters
     ----------
@@ -445,7 +446,7 @@ def read_table(
     separator: str | None = None,
     decimal: str = ".",
 ) -> DataSet:
-    """Read a sample from a file, points in rows, with the arguments of `open_batches`.
+    """Read a table from a file into memory, with the arguments of `open_batches`.
 
     Columns without names are called ``column 1`` and so on. A file that cannot be read as numbers,
     none of them missing, raises FileError.
@@ -475,6 +476,15 @@ def read_table(
     ).read()
 
 
+def has_decimal_commas(path: Path, separator: str | None) -> bool:
+    """Whether a file is to be read with decimal commas, by the first rows of a text file."""
+    if str(path) == STANDARD_INPUT or not path.exists():
+        return True
+    if path.is_dir() or ending_of(path).removesuffix(".gz") not in TEXT_ENDINGS:
+        return False
+    return rows_have_decimal_commas(path, str(path), separator)
+
+
 def _check_settings(selection: ColumnSelection) -> None:
     """Raise MuhatError for an invalid setting, by the name that the reader gave it."""
     for name, values in (("missing", ("error", "drop")), ("decimal", (".", ","))):
@@ -487,7 +497,7 @@ def _check_settings(selection: ColumnSelection) -> None:
         raise MuhatError("open_batches", f"{name} must be {valid}", repr(given))
 
 
-def _opened(path: Path, who: str, selection: ColumnSelection, separator: str | None) -> Table:
+def _opened(path: Path, who: str, selection: ColumnSelection, separator: str | None) -> FileTable:
     """Return the table in a file, of the format that its ending says, or in a folder."""
     if path.is_dir():
         return _opened_folder(path, who, selection)
@@ -509,7 +519,7 @@ def _opened(path: Path, who: str, selection: ColumnSelection, separator: str | N
     return ArrowTable([path], who, selection)
 
 
-def _opened_folder(path: Path, who: str, selection: ColumnSelection) -> Table:
+def _opened_folder(path: Path, who: str, selection: ColumnSelection) -> FileTable:
     """Return the table in the Parquet files of a folder."""
     files = files_of(path)
     if not files:

@@ -30,6 +30,7 @@ __all__ = [
     "is_numeric",
     "open_text",
     "read_layout",
+    "rows_have_decimal_commas",
     "split_lines",
     "to_number",
     "uncommented",
@@ -89,7 +90,7 @@ class Layout:
         return len(self.titles)
 
     def warnings(self) -> Iterator[str]:
-        """Yield what a user is told about the header."""
+        """Yield the warnings about the header."""
         numbers = [field for field in self.first if to_number(field) is not None]
         if self.has_header and self.first[0] and numbers:
             named = f"the first line is read as names, though {numbers[0]!r} is a number"
@@ -138,6 +139,20 @@ def read_layout(path: Path, who: str, separator: str | None, decimal: str) -> La
         rows=rows,
         first=first,
     )
+
+
+def rows_have_decimal_commas(path: Path, who: str, separator: str | None) -> bool:
+    """Whether a text file has numbers with decimal commas, by its first rows.
+
+    So it is taken unless they can be read with decimal points: without such a number, and with a
+    header or a number with a point.
+    """
+    layout = read_layout(path, who, separator, ".")
+    fields = list(chain.from_iterable(layout.rows))
+    if not fields or any(DECIMAL_COMMA.fullmatch(field) for field in fields):
+        return True
+    has_point = any("." in field and to_number(field) is not None for field in fields)
+    return not (has_point or layout.has_header)
 
 
 def _first_lines(

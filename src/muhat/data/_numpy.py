@@ -12,12 +12,12 @@ from muhat._arrays import Array, float_type
 from muhat._files import FileError
 from muhat.data._errors import raise_unreadable
 from muhat.data._selection import ColumnSelection, divided
-from muhat.data._table import Table, TableChunk
+from muhat.data._table import FileTable, TableChunk
 
 __all__ = ["NumpyTable"]
 
 
-class NumpyTable(Table):
+class NumpyTable(FileTable):
     """A two-dimensional array in a ``.npy`` file, or the only one of an ``.npz``.
 
     float32 stays, other types become float64. A ``.npy`` file is memory-mapped, the array of an

@@ -6,12 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from itertools import islice
 from operator import add
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from muhat._arrays import Array, as_array, has_finite_sum
+from muhat._arrays import (
+    Array,
+    as_array,
+    available_cores,
+    has_finite_sum,
+    share_between_cores,
+)
 from muhat._validation import as_frame
 from muhat.errors import MuhatError, message
 
@@ -32,6 +39,12 @@ __all__ = [
 
 CHUNK_ROWS = 8192
 """Rows that are worked on together: enough for BLAS to be fast, few enough for the cache."""
+
+MIN_CHUNK_ROWS = 512
+"""Fewer rows are not worth a core of their own."""
+
+BATCHES_PER_CORE = 2
+"""Batches that are read before the cores work on them; as many results are held."""
 
 Sum = TypeVar("Sum")
 """A type whose values can be added."""
@@ -60,14 +73,28 @@ class Source(ABC):
 
 
 class LocalSource(Source):
-    """Batches that are worked on in this process, one after the other."""
+    """Batches that are worked on in this process, each by one core."""
 
     def total(self, work: Callable[[SampleBatch], Sum]) -> Sum:
-        return reduce(add, map(work, self))
+        return reduce(add, self._each(work))
+
+    def _each(self, work: Callable[[SampleBatch], Sum]) -> Iterator[Sum]:
+        """Yield ``work(batch)`` in order; this thread reads some batches, which the cores share."""
+        batches = iter(self)
+        together = BATCHES_PER_CORE * available_cores()
+        while some := list(islice(batches, together)):
+            yield from share_between_cores(work, some)
 
     @abstractmethod
     def __iter__(self) -> Iterator[SampleBatch]:
         """Yield the batches, at least one."""
+
+
+def _rows_of_chunk(n: int) -> int:
+    """Return into chunks of how many rows n are cut: of equal size, so that no core waits long."""
+    cores = available_cores()
+    per_core = -(-n // (cores * CHUNK_ROWS))
+    return max(-(-n // (cores * per_core)), min(MIN_CHUNK_ROWS, CHUNK_ROWS))
 
 
 @dataclass(frozen=True)
@@ -80,8 +107,9 @@ class ArraySource(LocalSource):
     """The number of rows before the array's own, where it is a part of a sample."""
 
     def __iter__(self) -> Iterator[SampleBatch]:
-        for start in range(0, len(self.X), CHUNK_ROWS):
-            chunk = slice(start, start + CHUNK_ROWS)
+        rows = _rows_of_chunk(len(self.X))
+        for start in range(0, len(self.X), rows):
+            chunk = slice(start, start + rows)
             weights = self.weights
             if weights is not None:
                 weights = weights[chunk]
@@ -90,7 +118,7 @@ class ArraySource(LocalSource):
 
 @dataclass(frozen=True)
 class StreamSource(LocalSource):
-    """Arrays, data frames or pyarrow tables, iterated anew for each pass; empty ones are skipped.
+    """Arrays, data frames or pyarrow tables, read again in each pass; empty ones are skipped.
 
     Each is checked when it arrives, and joined or cut to chunks. All must have the columns of the
     first, whose type of numbers all take.

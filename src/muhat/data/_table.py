@@ -17,7 +17,7 @@ from muhat._text import agree
 from muhat._wording import rows_text
 from muhat.data._errors import RowsError, first_listed
 
-__all__ = ["MAX_ROWS_PROBED", "DroppedRows", "Table", "TableChunk", "is_missing"]
+__all__ = ["MAX_ROWS_PROBED", "DroppedRows", "FileTable", "TableChunk", "is_missing"]
 
 MAX_ROWS_PROBED = 1000
 """How many rows are looked at when a file is opened, for what its columns seem to hold."""
@@ -78,7 +78,7 @@ def is_missing(words: Array) -> Array:
     return np.array([word is None for word in words.tolist()], dtype=bool)
 
 
-class Table(ABC):
+class FileTable(ABC):
     """A table in a file, of which little has been read yet; it is known to have a row."""
 
     columns: tuple[str, ...]

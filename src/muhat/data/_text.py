@@ -34,7 +34,7 @@ from muhat.data._layout import (
     with_point,
 )
 from muhat.data._selection import ColumnSelection, divided
-from muhat.data._table import Table, TableChunk, is_missing
+from muhat.data._table import FileTable, TableChunk, is_missing
 
 __all__ = ["TextTable"]
 
@@ -55,7 +55,7 @@ BLOCK_BYTES = 2**19
 BLANKS = re.compile(r"[ \t]+")
 
 
-class TextTable(Table):
+class TextTable(FileTable):
     """A text file, plain or compressed by gzip, whose layout is found from its first lines.
 
     Chunks of it are parsed by pyarrow. A chunk that pyarrow cannot parse, or that has a missing
@@ -242,7 +242,7 @@ class TextTable(Table):
         """Return the numbers in a row, NaN for a missing one."""
         place = f"line {number}"
         if len(fields) != self.width:
-            needed = f"every line must have as many fields as the first, {self.width}"
+            needed = f"every line must have {self.width} fields, as the first"
             raise RowsError(self.who, needed, len(fields), place=place, at_row=True)
         numbers = []
         for name, column in zip(self.columns, self.kept, strict=True):

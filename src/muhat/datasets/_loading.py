@@ -310,7 +310,7 @@ def _found(name: str, folder: str | os.PathLike[str] | None) -> Path:
         elif Path(named).exists():
             what = "a file"
         got = f"{str(named)!r}, {what}"
-    needed = f"a folder that holds {name}.csv or LIBSVM's file {name} is needed"
+    needed = f"a folder that contains {name}.csv or LIBSVM's file {name} is needed"
     advice = (
         f"{CATALOGUE[name].advice} and name its folder by load_dataset({name!r}, folder) or in "
         f"{FOLDER_VARIABLE}"

@@ -15,16 +15,16 @@ from muhat.kernels import Mixture
 WEIGHTS = (0.05, 0.3, 0.4, 0.25)
 """The π_i."""
 
-REACH = 10.0
+MAX_CENTRE = 10.0
 """The θ_ij are uniform between −10 and 10."""
 
 DEGREES_OF_FREEDOM = 7
 """Of the Wishart distribution of the Σ_i: as many columns as G has."""
 
-SCALE = 3.0
+ENTRY_VARIANCE = 3.0
 """The variance of the entries of G."""
 
-NOISE = 0.2
+NOISE_VARIANCE = 0.2
 """The variance of ε."""
 
 
@@ -96,9 +96,11 @@ class SyntheticFamily:
             whole_number("SyntheticFamily", "random_state", random_state, least=0)
         rng = np.random.default_rng(random_state)
         r, d = len(WEIGHTS), self.dimension
-        means = rng.uniform(-REACH, REACH, size=(r, d))
-        G = np.sqrt(SCALE) * rng.standard_normal((r, d, DEGREES_OF_FREEDOM))
-        return Mixture(np.array(WEIGHTS), means, G @ G.swapaxes(-2, -1) + NOISE * np.eye(d))
+        means = rng.uniform(-MAX_CENTRE, MAX_CENTRE, size=(r, d))
+        G = np.sqrt(ENTRY_VARIANCE) * rng.standard_normal((r, d, DEGREES_OF_FREEDOM))
+        return Mixture(
+            np.array(WEIGHTS), means, G @ G.swapaxes(-2, -1) + NOISE_VARIANCE * np.eye(d)
+        )
 
     def draw(self, indices: Iterable[int], n: int, random_state: int) -> Iterator[Draw]:
         """Yield the samples with these indices.

@@ -3,6 +3,7 @@
 from muhat.figures._comparison import (
     filters_plot,
     leave_one_out_plot,
+    smooth,
     spectrum_plot,
     stacked_bars,
     weights_bars,
@@ -80,6 +81,7 @@ __all__ = [
     "predictions_plot",
     "quantiles_plot",
     "scores_plot",
+    "smooth",
     "spectrum_plot",
     "stacked_bars",
     "variance_bars",

@@ -41,7 +41,7 @@ MIN_WEIGHT = 0.0005
 
 
 def filter_kind(name: str) -> type[Shrinker]:
-    """Return the class whose colour and marker a filter of this name has, grey for a user's own."""
+    """Return the class of a filter, for its colour and marker; of a user's own, the grey base."""
     return FILTERS.get(name, Shrinker)
 
 

@@ -157,6 +157,7 @@ def quantiles_plot(
     rows: Array,
     outputs: Array,
     output_name: str = "y",
+    is_moved: bool = False,
 ) -> Plot:
     """Return quantiles of y along one feature, as bands, and the rows.
 
@@ -174,6 +175,8 @@ def quantiles_plot(
         The feature and y of the rows.
     output_name : str, default='y'
         What y is called.
+    is_moved : bool, default=False
+        Whether the rows, too, are shown as if the other features were at their medians.
     """
     n_bands = len(levels) // 2
     series = []
@@ -183,13 +186,18 @@ def quantiles_plot(
         shade = (low + 1) / (n_bands + 2)
         lower, upper = quantiles[:, low], quantiles[:, high]
         series.append(Series(label, "band", values, lower, upper, colour=BLUE, shade=shade))
-    series.append(Series("rows", "points", rows, outputs, colour=BLACK))
+    label, dots = "rows", "the rows"
+    if is_moved:
+        label = "rows, other columns at medians"
+        dots = "the rows, each at its prediction with the other columns at their medians plus its "
+        dots += "residual"
+    series.append(Series(label, "points", rows, outputs, colour=BLACK))
     if len(levels) % 2:
         series.append(Series("median", "line", values, quantiles[:, n_bands], colour=RED))
     everything = np.concatenate([quantiles.ravel(), outputs])
     return Plot(
         f"Quantiles of {output_name} along one column",
-        f"Bands: the range of {output_name} that is expected along {name}. Dots: the rows.",
+        f"Bands: the range of {output_name} that is expected along {name}. Dots: {dots}.",
         f"Bands around a line of medians, along {name}.",
         Axis.around(name, np.concatenate([values, rows])),
         Axis.around(output_name, everything[np.isfinite(everything)]),

@@ -11,10 +11,10 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._text import agree, count, number, shortened
-from muhat._wording import shift_text
 from muhat.figures._plot import BLUE, GREY, RED, Axis, Bar, Bars, Plot, Series
 from muhat.figures._testing import MAX_BARS, shift_title
 from muhat.testing import DriftResult
+from muhat.testing._wording import size_text
 
 MAX_NAMED_BATCHES = 8
 """Batches that are named on the axis; of more, evenly spaced ones."""
@@ -119,8 +119,8 @@ def _reading(batch: DriftResult) -> str:
     text += f", level {number(batch.level, 2)}"
     if batch.is_alarm and batch.most_changed:
         most = batch.features[0]
-        shift = f"{shift_text(most.shift)} standard deviations"
-        text += f"; largest change: {shortened(most.name, 40)}, {shift}"
+        size = size_text(most, " standard deviations")
+        text += f"; largest change: {shortened(most.name, 40)}, {size}"
     return text
 
 
@@ -128,12 +128,12 @@ def changes_bars(batch: DriftResult, which: str) -> Bars:
     """Return the columns of a batch that changed most; ``which`` says which batch it is."""
     bars = []
     for each in batch.features[:MAX_BARS]:
-        bars.append(Bar(each.name, each.share, shift_text(each.shift)))
+        bars.append(Bar(each.name, each.share, size_text(each)))
     name = shortened(batch.name, 60)
     return Bars(
         "The most changed columns",
-        f"In {name}, {which}. Bars: the energy distance of each column from the reference, which "
-        "also sees changes other than of the mean.",
+        f"In {name}, {which}. Bars: the energy distance of each column from the reference. It also "
+        "measures changes other than the mean.",
         ("column", shift_title("the reference", name)),
         bars,
         axis="energy distance, as a share of its maximum",

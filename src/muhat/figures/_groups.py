@@ -46,11 +46,12 @@ def groups_bars(result: GroupResult, level: float = LEVEL) -> Bars:
         shown = f" Of {len(result.groups):,} groups, the {MAX_BARS} with the smallest p-values."
     return Bars(
         "Groups against the rest",
-        "Bars: the distance (MMD) of a group's kernel mean from that of all other rows; grey: no "
-        f"difference detected. A small group is far away by chance, which p allows for.{shown}",
+        "Bars: the distance (MMD) between the kernel means of a group and of the rest, without "
+        "groups that stand out more. Grey: no difference detected. A small group can be far away "
+        f"by chance; its p-value allows for that.{shown}",
         ("group", f"p, corrected for {len(result.groups):,} groups"),
         bars,
-        axis="MMD from all other groups",
+        axis="MMD from the rest",
         note="grey: no difference detected",
     )
 

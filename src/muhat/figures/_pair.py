@@ -279,7 +279,7 @@ def _level(level: Any) -> str:
 
 
 def _length(columns: Sequence[Array]) -> int:
-    """Return the number of rows; none for no columns."""
+    """Return the number of rows, zero without columns."""
     if not columns:
         return 0
     return len(columns[0])

@@ -143,14 +143,14 @@ def loadings_bars(result: ComponentsResult, component: int = 0) -> Bars:
     bars = []
     for place in result.leading_columns(component)[:MAX_COMPONENTS_DRAWN]:
         r = float(result.correlations[place, component])
-        bars.append(Bar(result.columns[place], abs(r), f"r = {r:.2f}".replace("-", "−"), r >= 0))
+        bars.append(Bar(result.columns[place], r, f"r = {r:.2f}".replace("-", "−")))
     return Bars(
         f"What component {component + 1} follows",
-        "The correlation of each column with the scores; grey bars are negative. A component can "
-        "bend: no correlation does not mean no relation.",
+        "The correlation of each column with the scores, the largest first; negative ones to the "
+        "left. A component can bend: no correlation does not mean no relation.",
         ("column", "correlation"),
         bars,
-        axis="correlation, absolute value",
+        axis="correlation",
     )
 
 

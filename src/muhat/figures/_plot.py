@@ -156,7 +156,10 @@ class Plot:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar: its name, its length in any unit, and its value in words; a weak one is grey."""
+    """A bar: its name, its length in any unit, and its value in words; a weak one is grey.
+
+    A negative length goes to the left.
+    """
 
     name: str
     length: float

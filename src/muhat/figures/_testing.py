@@ -8,7 +8,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._text import count, number, shortened
-from muhat._wording import p_value_text, shift_text
+from muhat._wording import p_value_text
 from muhat.figures._plot import (
     BLACK,
     BLUE,
@@ -23,6 +23,7 @@ from muhat.figures._plot import (
     histogram_readings,
 )
 from muhat.testing._marginals import FeatureDifference
+from muhat.testing._wording import size_text
 
 SAMPLE_COLOURS = (BLUE, ORANGE)
 """The colours of the first and of the second sample."""
@@ -108,12 +109,12 @@ def differences_bars(
     bars = []
     for each in shown:
         p = p_value_text(each.p_value, n_permutations, is_complete)
-        text = f"{shift_text(each.shift)} SD, {p}"
+        text = f"{size_text(each, ' SD')}, {p}"
         bars.append(Bar(each.name, 100 * each.share, text, each.p_value <= level))
     return Bars(
         "Columns that differ most",
-        "Bars: the energy distance between the two distributions of each column, which also sees "
-        f"differences other than of the mean. Grey: the corrected p-value is above "
+        "Bars: the energy distance between the samples in each column. It also measures "
+        f"differences other than the mean. Grey: the corrected p-value is above "
         f"{number(level)}.{more}",
         ("column", shift_title(*names)),
         bars,

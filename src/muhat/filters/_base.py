@@ -77,7 +77,10 @@ class Shrinker(BaseEstimator, ABC):
 
     @abstractmethod
     def on(self, components: Components, grid: Array) -> Array:
-        """Return s of every component for every parameter: shape (parameters, ..., components)."""
+        """Return s of every component for every parameter: shape (parameters, ..., components).
+
+        Components are in ascending order of γ. Where γ is zero, s is that of ``at_zero``.
+        """
 
     @abstractmethod
     def at_zero(self, grid: Array) -> Array:
@@ -96,7 +99,7 @@ class Shrinker(BaseEstimator, ABC):
         raise NotImplementedError
 
     def bounded_by(self, kappa2: float) -> Shrinker:
-        """Return this shrinker for kernels with k(x, x) ≤ κ², which some step sizes depend on."""
+        """Return this filter with its step size set for kernels with k(x, x) ≤ κ²."""
         return self
 
 
@@ -152,7 +155,7 @@ class Filter(Shrinker):
         return self.path(np.zeros(1), grid)[:, 0]
 
     def grid(self, problem: Problem) -> Array:
-        """Return λ from almost no shrinkage to so much that only the target is left."""
+        """Return λ from almost no shrinkage to full shrinkage."""
         largest = problem.largest_eigenvalue or 1.0
         usual = np.geomspace(smallest_lambda(problem), 10 * largest, GRID_SIZE)
         return np.concatenate([usual, largest * LARGE_LAMBDA_FACTORS])

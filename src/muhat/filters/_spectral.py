@@ -150,7 +150,7 @@ class Tikhonov(Formula):
 
 @dataclass
 class IteratedTikhonov(Formula):
-    """s_λ(γ) = 1 − (λ/(γ+λ))^t: Tikhonov's filter applied t times to what it left over (Table 1).
+    """s_λ(γ) = 1 − (λ/(γ+λ))^t: Tikhonov's filter applied t times to the remainder (Table 1).
 
     Parameters
     ----------

@@ -75,23 +75,28 @@ class FeatureSums:
     @classmethod
     def from_batch(cls, batch: SampleBatch, features: FeatureMap, folds: Folds) -> FeatureSums:
         """Sum up a batch; its features are in the type of the rows, all sums in float64."""
-        if (
-            isinstance(features, NystromFeatures)
-            and folds.n_splits == 1
-            and features.sums_unwhitened(batch.X)
-        ):
-            return cls._whitened(batch, features, folds)
         return cls.from_features(batch, checked_features(features, batch.X), features, folds)
 
     @classmethod
-    def _whitened(cls, batch: SampleBatch, features: NystromFeatures, folds: Folds) -> FeatureSums:
-        """Sum up k(L, x) and its products, and whiten the sums instead of every row."""
+    def from_source(cls, source: Source, features: FeatureMap, folds: Folds) -> FeatureSums:
+        """Sum up all rows of a source."""
+        if isinstance(features, NystromFeatures) and features.can_whiten_sums:
+            sums = source.total(partial(cls._unwhitened, features=features, folds=folds))
+            W = features.whitening
+            return replace(sums, mean=sums.mean @ W, covariance=W.T @ sums.covariance @ W)
+        return source.total(partial(cls.from_batch, features=features, folds=folds))
+
+    @classmethod
+    def _unwhitened(
+        cls, batch: SampleBatch, features: NystromFeatures, folds: Folds
+    ) -> FeatureSums:
+        """Sum up k(L, x) and its products, so that the sums are whitened and not every row."""
         with np.errstate(over="ignore", invalid="ignore"):
-            values = features.kernel(batch.X, features.landmarks.astype(np.float64, copy=False))
+            values = features.kernel(batch.X, features.landmarks)
             sums = cls.from_features(batch, values, features, folds)
-            check_finite(sums.own + float(np.trace(sums.covariance[0])), features.kernel)
-        W = features.whitening
-        return replace(sums, mean=sums.mean @ W, covariance=W.T @ sums.covariance @ W)
+            squares = np.trace(sums.covariance, axis1=1, axis2=2)
+            check_finite(sums.own + float(squares.sum()), features.kernel)
+        return sums
 
     @classmethod
     def from_features(
@@ -315,11 +320,9 @@ class Accumulation:
 
         As many as were drawn from before.
         """
-        sums = source.total(
-            partial(FeatureSums.from_batch, features=self.features, folds=self.folds)
-        )
+        sums = FeatureSums.from_source(source, self.features, self.folds)
         if drawn is not None and drawn.count != sums.n:
-            needed = "the same rows must come in every pass"
+            needed = "every pass must read the same rows"
             got = f"{drawn.count} and then {sums.n}"
             raise MuhatError(
                 "batches", needed, got, "give a list, or an iterator, which is passed over once"

@@ -141,7 +141,7 @@ class Approximation(BaseEstimator, ABC):
         return 20_000
 
     def transformed(self, transform: Callable[[Array], Array], X: Array) -> Self:
-        """Return this for transformed rows, of which X are some.
+        """Return the same for transformed rows; X is a sample of them.
 
         What it holds of them is transformed too.
         """
@@ -156,7 +156,7 @@ class Approximation(BaseEstimator, ABC):
 
     @abstractmethod
     def resolve(self, kernel: Kernel, X: Array) -> FeatureMap:
-        """Return the feature map of a kernel, of which every parameter is a number.
+        """Return the feature map of a kernel with numeric parameters.
 
         X are the rows to learn from: the data, or a sample of it drawn uniformly.
         """

@@ -25,9 +25,6 @@ DEFAULT_SIZE = 500
 MAX_ROUNDING_UNWHITENED = 1e-9
 """Largest rounding error of sums that are whitened after they are made, relative to k(x, x)."""
 
-MIN_ROWS_UNWHITENED = 4
-"""Rows, in units of the number of landmarks, from which on that is cheaper."""
-
 RULES = ("uniform", "k-means++", "leverage")
 """How landmarks may be drawn."""
 
@@ -86,16 +83,20 @@ class NystromFeatures(FeatureMap):
         W = (self.whitening if basis is None else basis).astype(X.dtype, copy=False)
         return self.kernel(X, self.landmarks.astype(X.dtype, copy=False)) @ W
 
-    def sums_unwhitened(self, X: Array) -> bool:
-        """Whether Σ z zᵀ of these rows is as precise as Wᵀ(Σ k kᵀ)W, k = k(L, x), which is cheaper.
+    @property
+    def can_whiten_sums(self) -> bool:
+        """Whether Wᵀ(Σ k kᵀ)W, k = k(L, x), which is cheaper, is as precise as Σ z zᵀ.
 
         Sums of k kᵀ are rounded by about ε m κ² of what they are, which W enlarges by ‖W‖².
         """
-        if X.dtype != np.float64 or len(X) < MIN_ROWS_UNWHITENED * len(self.landmarks):
+        if self.dtype != np.float64:
             return False
         largest = float((self.whitening**2).sum(axis=0).max())  # 1/(the least eigenvalue kept)
-        kappa2 = float(self.kernel.diagonal(self.landmarks.astype(np.float64)).max())
-        return rounding(X) * len(self.landmarks) * kappa2 * largest <= MAX_ROUNDING_UNWHITENED
+        kappa2 = float(self.kernel.diagonal(self.landmarks).max())
+        return (
+            rounding(self.landmarks) * len(self.landmarks) * kappa2 * largest
+            <= MAX_ROUNDING_UNWHITENED
+        )
 
     def rotated(self, V: Array) -> Callable[[Array], Array]:
         """Return the map x ↦ VᵀWᵀ k(L, x) for the price of z(x)."""
@@ -125,7 +126,7 @@ class NystromFeatures(FeatureMap):
 
 @dataclass(eq=False, repr=False)
 class Nystrom(Approximation):
-    """Features from m landmarks.
+    """Nyström's approximation of the Gram matrix by m landmarks.
 
     K ≈ K_nm K_mm⁺ K_mn, and the mean is projected onto the landmarks' span.
 

@@ -96,11 +96,9 @@ def can_factor(kernel: Kernel, n: int) -> bool:
 def check_batches(gram: str | Approximation, kernel: Kernel, who: str) -> None:
     """Raise MuhatError for Gram operators and kernels that rows in batches cannot have."""
     if isinstance(kernel, Precomputed):
-        raise MuhatError(
-            who, "rows that come in batches need a kernel of points", "a precomputed one"
-        )
+        raise MuhatError(who, "rows in batches need a kernel of points", "a precomputed one")
     if gram in ("dense", "blocks"):
-        needed = "rows that come in batches need gram='nystrom' or 'random-features'"
+        needed = "rows in batches need gram='nystrom' or 'random-features'"
         raise MuhatError(who, needed, repr(gram), "or give all rows as one array")
 
 
@@ -109,6 +107,6 @@ def plan_one_pass(gram: str | Approximation) -> Plan:
     access = access_of("nystrom", rows_again=False)
     if gram == "auto":
         return Plan(
-            Nystrom(), "rows that come once are held by 500 landmarks, whatever their error", access
+            Nystrom(), "rows that are read once use 500 landmarks, whatever their error", access
         )
     return Plan(gram, "as asked", access)

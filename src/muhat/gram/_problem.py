@@ -452,23 +452,31 @@ class HeldOut:
         )
 
 
-def eigenpairs_without(gamma: Array, covariance: Array, rest: Array) -> tuple[Array, Array]:
-    """Return the eigenpairs of Ĉ without each of several sets of points, in the kernel PCA basis.
+@dataclass(frozen=True)
+class HeldOutBasis:
+    """The eigenbasis of Ĉ without each of several sets F of points: one engine for all refits.
 
-    There Ĉ is diag(γ), a set F takes Σ_F p_i φ_i φ_iᵀ away, and what is left is divided by its
-    mass.
-
-    Parameters
-    ----------
-    gamma : array of shape (..., r)
-        The eigenvalues of Ĉ.
-    covariance : array of shape (..., sets, r, r)
-        Σ_F p_i φ_i φ_iᵀ of each set.
-    rest : array of shape (sets, 1, 1)
-        1 − Σ_F p_i.
+    In the kernel PCA basis Ĉ is diag(γ), a set F takes Σ_F p_i φ_i φ_iᵀ away, and what is left is
+    divided by its mass. The right-hand sides are columns: a mean is one, a regression has one for
+    each output.
     """
-    left = -covariance
-    diagonal = np.arange(left.shape[-1])
-    left[..., diagonal, diagonal] += gamma[..., None, :]
-    gamma, V = np.linalg.eigh(left / rest)
-    return gamma, V
+
+    rest: Array
+    """1 − Σ_F p_i, of shape (sets, 1, 1)."""
+    gamma: Array
+    """The eigenvalues, as they were computed: shape (..., sets, r)."""
+    V: Array
+    """The eigenvectors, in columns: shape (..., sets, r, r)."""
+
+    @classmethod
+    def from_covariance(cls, gamma: Array, covariance: Array, rest: Array) -> HeldOutBasis:
+        """Decompose Ĉ = diag(γ), of shape (..., r), without the Σ_F p_i φ_i φ_iᵀ of each set."""
+        left = -covariance
+        diagonal = np.arange(left.shape[-1])
+        left[..., diagonal, diagonal] += gamma[..., None, :]
+        gamma, V = np.linalg.eigh(left / rest)
+        return cls(rest, gamma, V)
+
+    def turned(self, columns: Array) -> Array:
+        """Return the coordinates in this basis of columns, of shape (..., sets, r, columns)."""
+        return np.swapaxes(self.V, -1, -2) @ columns

@@ -157,7 +157,7 @@ class FeatureEmbedding(Element):
 
 @dataclass
 class RandomFeatures(Approximation):
-    """m random Fourier features.
+    """Approximation of the kernel by m random Fourier features.
 
     They exist for Gaussian, Laplacian, Matérn and rational quadratic kernels and multiples of them.
 

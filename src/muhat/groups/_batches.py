@@ -57,8 +57,8 @@ def labelled_batches(estimator: Any, batches: Any, groups: Any) -> LabelledSourc
         advice = "give an array to fit, and a path to muhat.open_batches"
         raise MuhatError(who, needed, f"a {type(batches).__name__}", advice)
     if isinstance(batches, Iterator):
-        needed = "batches that can be iterated anew are needed"
-        advice = "give a list, or what open_batches returns"
+        needed = "batches that can be iterated more than once are needed"
+        advice = "give a list, or the output of open_batches"
         raise MuhatError(who, needed, f"a {type(batches).__name__}", advice)
     read = LabelledBatches(who, batches, groups)
     labels: set[Any] = set()

@@ -137,7 +137,7 @@ class CandidateMeans:
     own_weights: Array
 
 
-class Candidates:
+class GroupCandidates:
     """The matrices W of all candidates, in the order of `NAMES`, some rows at a time.
 
     The second look smooths by the distances of a pilot P = ½(ks_½ + f_10), which has less noise:
@@ -155,7 +155,7 @@ class Candidates:
 
     def __init__(self, vectors: GroupVectors, dtype: type = np.float64) -> None:
         self.vectors = vectors
-        spectrum = GroupSpectrum.from_vectors(vectors)
+        spectrum = GroupComponents.from_vectors(vectors)
         self.centre = spectrum.centre
         self.averages = Averages(vectors)
         self.filters = GroupFilters(spectrum, PENALTIES)
@@ -368,7 +368,7 @@ class Smoothers:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupSpectrum:
+class GroupComponents:
     """The principal components of the groups, from their common mean and in units of their noise.
 
     V diag(e) Vᵀ decomposes (I − qqᵀ) E^−½ G E^−½ (I − qqᵀ), q = √w, E_t = mean(v)/n_t. Where
@@ -395,7 +395,7 @@ class GroupSpectrum:
     e: Array
 
     @classmethod
-    def from_vectors(cls, vectors: GroupVectors) -> GroupSpectrum:
+    def from_vectors(cls, vectors: GroupVectors) -> GroupComponents:
         """Decompose the smaller one of YYᵀ and YᵀY, Y = (I − qqᵀ) E^−½ Z."""
         centre = vectors.shares @ vectors.Z
         scale = np.sqrt(vectors.n / vectors.variances.mean())
@@ -416,7 +416,7 @@ class GroupFilters:
     Here u = (e − 1)₊; components with u = 0 vanish.
     """
 
-    spectrum: GroupSpectrum
+    spectrum: GroupComponents
     penalties: Sequence[float]
 
     def weights(self, rows: Array) -> Array:

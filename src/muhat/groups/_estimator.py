@@ -115,11 +115,16 @@ default='auto'
     bounds_ : array of shape (T,)
         √(κ D_t): how much further from the truth an estimate can be than the plain mean.
     kernel_ : Kernel
-        The kernel, every parameter a number.
+        The kernel, with its bandwidth as a number.
     scaling_ : ColumnMoments or None
         The means and variances that columns are scaled by.
     n_features_in_ : int
         The number of columns.
+
+    See Also
+    --------
+    KernelMean : The mean of one sample.
+    GroupTest : Do the groups differ?
 
     Examples
     --------
@@ -199,7 +204,7 @@ default='auto'
         return self._fit_rows(labelled_rows(self, X, groups, sample_weight, clusters))
 
     def fit_batches(self, batches: Any, groups: Any = None) -> Self:
-        """Estimate the kernel mean of every group from rows that come in batches.
+        """Estimate the kernel mean of every group, with rows read in batches.
 
         Batches are passed over three times: to find the labels, to draw landmarks and bandwidth
         from all rows, and to sum up. Up to 20,000 rows everything is as by ``fit``. Beyond, twelve
@@ -208,7 +213,7 @@ default='auto'
         Parameters
         ----------
         batches : iterable of pairs (rows, labels), of triples (rows, labels, weights), or of tables
-            What can be iterated anew, such as a list or ``muhat.open_batches("sales.parquet",
+            What can be read again, such as a list or ``muhat.open_batches("sales.parquet",
             drop=["shop"])``. The batches of a group need not be next to one another.
         groups : str, default=None
             The column of the tables, or of the file, that has the labels; those of a file are text.
@@ -270,7 +275,7 @@ default='auto'
 
     @property
     def weights_(self) -> Array:
-        """The weights of the estimates on the plain means, of shape (T, T)."""
+        """The weights of the plain means in each estimate, of shape (T, T)."""
         check_is_fitted(self, "groups_")
         if self._weights is None:
             self._weights = self._joint.weights()
@@ -284,7 +289,7 @@ default='auto'
 
     @property
     def distances_(self) -> Array:
-        """The distances (MMD) of the estimated means, of shape (T, T)."""
+        """The distances (MMD) between the estimated means, of shape (T, T)."""
         check_is_fitted(self, "groups_")
         return pairwise_distances(self._joint.means)
 
@@ -302,7 +307,7 @@ default='auto'
         return np.sqrt(np.outer(per_row, self._joint.axes.variances))
 
     def embedding_of(self, label: Any) -> Element:
-        """Return the estimated mean of a group, a function of rows as the kernel sees them.
+        """Return the estimated mean of a group, a function of scaled rows.
 
         With ``standardize=True`` these are standardized rows; ``score_samples`` takes rows as they
         were given to ``fit``.
@@ -409,7 +414,7 @@ default='auto'
 
     @property
     def kernel_(self) -> Kernel:
-        """The kernel, every parameter a number."""
+        """The kernel, with its bandwidth as a number."""
         check_is_fitted(self, "groups_")
         return self._space.kernel
 

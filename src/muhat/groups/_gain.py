@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from muhat._arrays import Array, quotient
 from muhat._tolerances import MIN_VARIANCE_SHARE
 from muhat.groups._candidates import NAMES, PLAIN, GroupVectors
-from muhat.groups._moments import LeftOutMoments
+from muhat.groups._moments import GroupLeftOutMoments, alike
 from muhat.groups._translation import LimitedMeans, limiting_factors
 
 MIN_GROUPS_FOR_GAIN = 6
@@ -24,7 +24,9 @@ WEIGHTS_SHARE = 1.5
 """How often the effect of choosing the weights counts in the error, from simulated groups."""
 
 FEWER_ROWS_SHARE = 0.75
-"""The share of the correction for rows left out that counts in the error: it is a formula's."""
+"""The share of the correction for rows left out that counts in the error: it is a formula's.
+
+The same share of the difference between its two formulas counts, too."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class LeftOutGain:
 
     @classmethod
     def from_moments(
-        cls, moments: LeftOutMoments, by_fold: Sequence[Array], kappa: float
+        cls, moments: GroupLeftOutMoments, by_fold: Sequence[Array], kappa: float
     ) -> LeftOutGain:
         """Return the gain with the candidates' weights, of shape (T, M), for each fold."""
         T = moments.counts.shape[1]
@@ -106,7 +108,7 @@ class LeftOutGain:
 def estimated_gain(
     limited: LimitedMeans,
     vectors: GroupVectors,
-    moments: LeftOutMoments,
+    moments: GroupLeftOutMoments,
     by_group: Array,
     kappa: float,
 ) -> Gain | None:
@@ -114,10 +116,13 @@ def estimated_gain(
 
     It is measured on rows that are left out. Weights that come from all folds have seen these rows,
     which is optimistic; weights from the other folds, whose candidates were built with these rows,
-    err to the other side by about as much: their mean is taken. Fewer rows gain more, so what
-    the formula for a fixed W says of all rows rather than of those that were kept is added.
+    err to the other side by about as much: their mean is taken. Fewer rows gain more, groups of two
+    rows with one left out much more, so what two formulas say of all rows rather than of those that
+    were kept is added: that for a fixed W, which takes too little away where groups scatter, and
+    `scattered_correction`, which takes too much away where they are of a few kinds. Their mean is
+    taken.
 
-    The error takes groups as units, and adds how much the choice of the weights and the formula
+    The error takes groups as units, and adds how much the choice of the weights and the formulas
     matter. A group of one row has nothing to leave out and does not count. None for fewer than six
     groups, or if the plain means have no risk.
 
@@ -127,7 +132,7 @@ def estimated_gain(
         The estimates from all rows.
     vectors : GroupVectors
         The plain means.
-    moments : LeftOutMoments
+    moments : GroupLeftOutMoments
         The moments of all folds.
     by_group : array of shape (T, 15)
         The weights of the candidates.
@@ -152,15 +157,47 @@ def estimated_gain(
         n * vectors.noise,
     )
     middle = RiskShare((seen.measured.gains + unseen.measured.gains) / 2, seen.measured.risks)
-    more_rows = all_rows.value - seen.expected.value
+    fixed = all_rows.value - seen.expected.value
+    scattered = scattered_correction(middle, vectors.n, moments.counts)
+    more_rows = (fixed + scattered) / 2
     influences = middle.influences + all_rows.influences - seen.expected.influences
     between_groups = np.sqrt(T / (T - 1) * float(influences @ influences))
     parts = [
         stdtrit(T - 1, 0.975) / NORMAL_QUANTILE * between_groups,
         WEIGHTS_SHARE * (seen.measured.value - unseen.measured.value),
         FEWER_ROWS_SHARE * more_rows,
+        FEWER_ROWS_SHARE * (fixed - scattered),
     ]
     return Gain(middle.value + more_rows, float(np.linalg.norm(parts)))
+
+
+def scattered_correction(measured: RiskShare, n: Array, counts: Array) -> float:
+    """Return what all rows add to the gain, if groups scatter around a centre.
+
+    With A the squared distance from the centre and D the noise, the best linear shrinkage gains
+    g = D/(A + D) of D; a c-th of the noise then gains g/(c − (c − 1)g). g is that of groups of
+    about the same size, and c_t = n_t/Σ_f n_tf(1 − n_tf/n_t), which is F/(F − 1) for large groups
+    and 2 for those of two rows.
+
+    Parameters
+    ----------
+    measured : RiskShare
+        The gains with a fold left out.
+    n : array of shape (T,)
+        The sizes of the groups.
+    counts : array of shape (F, T)
+        n_tf, the rows in each fold.
+    """
+    totals = counts.sum(axis=0)
+    c = quotient(totals, (counts * (1 - quotient(counts, totals))).sum(axis=0))
+    gains = np.empty(len(n))
+    representatives, places = alike(n)
+    for place, size in enumerate(representatives):
+        nearness = np.exp(-0.5 * np.log(n / size) ** 2)
+        gains[places == place] = quotient(nearness @ measured.gains, nearness @ measured.risks)
+    gains = np.clip(gains, 0, 1)
+    with_all = quotient(gains, c - (c - 1) * gains)
+    return float(measured.risks @ (with_all - gains) / measured.risks.sum())
 
 
 def _is_exact(vectors: GroupVectors) -> bool:

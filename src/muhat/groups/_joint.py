@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.groups._candidates import LINEAR, Candidates, GroupVectors
+from muhat.groups._candidates import LINEAR, GroupCandidates, GroupVectors
 from muhat.groups._cells import Cells
 from muhat.groups._gain import Gain, estimated_gain
-from muhat.groups._moments import LeftOutMoments
+from muhat.groups._moments import GroupLeftOutMoments
 from muhat.groups._translation import LimitedMeans, limiting_factors
 
 
@@ -100,7 +100,9 @@ class JointMeans:
     def from_cells(cls, cells: Cells, kappa: float) -> JointMeans:
         """Estimate the means from sums over (group, fold)."""
         vectors = cells.vectors()
-        moments = LeftOutMoments.from_folds(cells.held_out_folds(), vectors, cells.mass.shape[1])
+        moments = GroupLeftOutMoments.from_folds(
+            cells.held_out_folds(), vectors, cells.mass.shape[1]
+        )
         by_group = moments.weights(vectors.n, vectors.n)
         limited = limited_means(vectors, by_group, kappa)
         gain = estimated_gain(limited, vectors, moments, by_group, kappa)
@@ -137,7 +139,7 @@ class JointMeans:
 
     def _weights_of_rows(self) -> Iterator[tuple[Array, Array]]:
         """Yield some groups at a time, and their rows of W."""
-        candidates = Candidates(self.vectors)
+        candidates = GroupCandidates(self.vectors)
         for rows in candidates.blocks(np.arange(len(self.vectors))):
             by_group = self.candidate_weights[rows]
             W = np.einsum("tm,mtu->tu", by_group, candidates.weights(rows))
@@ -168,7 +170,7 @@ class JointMeans:
         joined = GroupVectors(Z, np.append(fitted.n, n), np.append(fitted.own, own))
         nearest = np.abs(np.log(fitted.n / n)).argmin()
         last = np.array([len(fitted)])
-        means = Candidates(joined).at(last).means[:, 0]
+        means = GroupCandidates(joined).at(last).means[:, 0]
         step = by_group[nearest] @ means - vector
         squared_length = np.atleast_1d(step @ step)
         factor = limiting_factors(squared_length, joined.noise[-1:], self.kappa)
@@ -187,7 +189,7 @@ def limited_means(vectors: GroupVectors, by_group: Array, kappa: float) -> Limit
     kappa : float
         κ of limited translation.
     """
-    candidates = Candidates(vectors)
+    candidates = GroupCandidates(vectors)
     steps = np.empty_like(vectors.Z)
     own_weights = np.empty(len(vectors))
     for rows in candidates.blocks(np.arange(len(vectors))):

@@ -8,11 +8,12 @@ from math import floor
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, as_array
+from muhat._bases import BaseEstimator, ClassifierMixin, RegressorMixin
 from muhat._caches import UnsavedCaches
 from muhat._labels import distinct_labels
 from muhat._messages import unknown_name
@@ -75,7 +76,7 @@ class _GroupLearner(UnsavedCaches, HasKernel):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
-        """Learn y from groups.
+        """Fit to groups whose y is known.
 
         Parameters
         ----------
@@ -109,7 +110,7 @@ class _GroupLearner(UnsavedCaches, HasKernel):
         return self
 
     def predict(self, X: Any, groups: Any = None) -> Array:
-        """Return a prediction for each new group: in the order of a list, or of sorted labels.
+        """Return a prediction for each new group, in the order of the list or of sorted labels.
 
         Parameters
         ----------
@@ -127,13 +128,13 @@ class _GroupLearner(UnsavedCaches, HasKernel):
 
     @property
     def loo_score_(self) -> float:
-        """The score of ``left_out_predictions_``, with kernel and λ chosen on the same groups."""
+        """The score on left-out groups; optimistic, as choices used the same groups."""
         check_is_fitted(self, "groups_")
         return self._scored(self._observed, self.left_out_predictions_)
 
     @cached_property
     def nested_score_(self) -> float | None:
-        """The score for groups that no choice has seen, by five folds of nested cross-validation.
+        """The score on unseen groups, by nested cross-validation with five folds.
 
         Everything is fitted five times, when this is first asked for. None if there are too few
         groups, or too few of a class.
@@ -149,7 +150,7 @@ class _GroupLearner(UnsavedCaches, HasKernel):
         return self._scored(self._observed, predicted)
 
     def score(self, X: Any, y: Any, groups: Any = None) -> float:
-        """Return R², or the share of right classes, for new groups whose y is known.
+        """Return R², or the share of correct classes, for new groups whose y is known.
 
         Parameters
         ----------
@@ -272,7 +273,7 @@ class _GroupLearner(UnsavedCaches, HasKernel):
 
 
 class GroupRegressor(_GroupLearner, RegressorMixin, BaseEstimator):
-    """Regression of one y for each group on the distribution of its rows.
+    """Predict one number y per group from the distribution of its rows.
 
     A group is its kernel mean. y is regressed on these by kernel ridge regression, or by another
     filter, with the kernel exp(−MMD²/2h²), or linearly. Exact leave-one-out over groups chooses
@@ -426,7 +427,7 @@ class GroupRegressor(_GroupLearner, RegressorMixin, BaseEstimator):
 
 
 class GroupClassifier(_GroupLearner, ClassifierMixin, BaseEstimator):
-    """Classification of groups by the distribution of their rows.
+    """Classify groups by the distribution of their rows.
 
     As `GroupRegressor`, with one output for each class, 1 for its groups and 0 for others; the
     class with the largest output is predicted.

@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 
 from muhat._arrays import Array
-from muhat.groups._candidates import NAMES, PLAIN, Candidates, GroupVectors
+from muhat.groups._candidates import NAMES, PLAIN, GroupCandidates, GroupVectors
 
 RIDGE = 0.02
 """How hard weights are pulled towards equal ones, in units of the plain means' risk."""
@@ -28,7 +28,7 @@ the means and in their distances. A gain g is damped to about g − MIN_GAIN²/g
 MAX_GROUPS_DOUBLE = 1000
 """Groups up to which what chooses the weights is computed in float64; the estimates always are."""
 
-MAX_TESTED_GROUPS = 1000
+MAX_TESTED_GROUPS = 500
 """Groups that candidates are tested on at most: they have one set of weights for each size."""
 
 MAX_SIZES = 100
@@ -61,7 +61,7 @@ class HeldOutFold:
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutMoments:
+class GroupLeftOutMoments:
     """Inner products of the candidates without a fold, with one another and with the fold's mean.
 
     Attributes
@@ -92,7 +92,7 @@ class LeftOutMoments:
     @classmethod
     def from_folds(
         cls, folds: Iterable[HeldOutFold], vectors: GroupVectors, F: int
-    ) -> LeftOutMoments:
+    ) -> GroupLeftOutMoments:
         """Return the moments of all groups and F folds, every candidate rebuilt without each fold.
 
         Of more than `MAX_TESTED_GROUPS` groups some are tested.
@@ -108,7 +108,7 @@ class LeftOutMoments:
         for fold in folds:
             f = fold.fold
             is_large = len(fold.present) > MAX_GROUPS_DOUBLE
-            candidates = Candidates(fold.vectors, np.float32 if is_large else np.float64)
+            candidates = GroupCandidates(fold.vectors, np.float32 if is_large else np.float64)
             tested = np.flatnonzero(multiplicities[fold.present] > 0)
             for rows in candidates.blocks(tested):
                 found = candidates.at(rows)
@@ -121,7 +121,7 @@ class LeftOutMoments:
             noise[f, fold.present] = fold.vectors.noise
         return cls(B, a, own_weights, counts, noise, multiplicities)
 
-    def of_candidates(self, places: Sequence[int]) -> LeftOutMoments:
+    def of_candidates(self, places: Sequence[int]) -> GroupLeftOutMoments:
         """Return the moments of some candidates alone; the first must be the plain means."""
         chosen = list(places)
         B = self.B[:, :, chosen][:, :, :, chosen]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat.conditional import ConditionalMean
+from muhat.conditional import ConditionalMean, ExtrapolationWarning
 from muhat.groups._estimator import KernelMeans
 from muhat.groups._joint import limited_means
 from muhat.kernels import Gaussian
@@ -104,7 +105,9 @@ class MeansRegression:
         """
         if self.model is None:
             return None
-        found = self.model.predict_interval(self.rows(means), confidence, method)
+        # Coordinates of means have no ranges that a new group could be said to leave.
+        with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):
+            found = self.model.predict_interval(self.rows(means), confidence, method)
         return self.intercept[:, None] + self.unit * found
 
 

@@ -47,7 +47,7 @@ class LabelledRows:
         return np.bincount(self.codes, minlength=len(self.labels))
 
     def taken(self, places: Array) -> LabelledRows:
-        """Return the rows at some places, of which one may be there several times."""
+        """Return the rows at some places, which may repeat."""
         clusters = None
         if self.clusters is not None:
             clusters = self.clusters[places]

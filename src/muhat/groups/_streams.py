@@ -31,7 +31,7 @@ class RowKeys:
 
 
 @dataclass(frozen=True, eq=False)
-class FirstPass:
+class GroupsFirstPass:
     """What is learnt from all rows before their features are summed up; two of them add up.
 
     Attributes
@@ -49,7 +49,7 @@ class FirstPass:
     drawn: ReservoirSample
 
     @classmethod
-    def from_batch(cls, batch: SampleBatch, size: int, seed: int) -> FirstPass:
+    def from_batch(cls, batch: SampleBatch, size: int, seed: int) -> GroupsFirstPass:
         """Return what a batch of rows, weights and codes gives."""
         X, weights, codes = columns_of(batch.X)
         key = RowKeys(batch.start, hashed_rows(X, seed), codes.astype(np.int32), weights)
@@ -59,13 +59,13 @@ class FirstPass:
             moments = ColumnMoments.from_batch(SampleBatch(X[present], 0, weights[present]))
         return cls((key,), moments, ReservoirSample.from_batch(batch, size))
 
-    def __add__(self, other: FirstPass) -> FirstPass:
+    def __add__(self, other: GroupsFirstPass) -> GroupsFirstPass:
         moments = self.moments
         if other.moments is not None:
             moments = other.moments
         if self.moments is not None and other.moments is not None:
             moments = self.moments + other.moments
-        return FirstPass(self.keys + other.keys, moments, self.drawn + other.drawn)
+        return GroupsFirstPass(self.keys + other.keys, moments, self.drawn + other.drawn)
 
     @property
     def all_keys(self) -> RowKeys:
@@ -83,12 +83,12 @@ def columns_of(joined: Array) -> tuple[Array, Array, Array]:
     return X, joined[:, -2].astype(np.float64), joined[:, -1].astype(np.int64)
 
 
-def first_pass(rows: LabelledSource, size: int, seed: int) -> FirstPass:
+def first_pass(rows: LabelledSource, size: int, seed: int) -> GroupsFirstPass:
     """Read all rows once, and draw ``size`` of them."""
-    return rows.source.total(partial(FirstPass.from_batch, size=size, seed=seed))
+    return rows.source.total(partial(GroupsFirstPass.from_batch, size=size, seed=seed))
 
 
-def drawn_rows(rows: LabelledSource, found: FirstPass) -> tuple[LabelledRows, Array]:
+def drawn_rows(rows: LabelledSource, found: GroupsFirstPass) -> tuple[LabelledRows, Array]:
     """Return the rows that were drawn, with equal weights, and their weights."""
     X, weights, codes = columns_of(found.drawn.rows)
     return LabelledRows(X, rows.labels, codes, np.ones(len(X))), weights

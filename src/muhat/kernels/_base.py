@@ -67,7 +67,7 @@ class Kernel(BaseEstimator):
         return np.array([self(row[None])[0, 0] for row in as_points(X)])
 
     def product(self, X: Array, V: Array, Y: Array | None = None) -> Array:
-        """Return k(X, Y) V without holding the matrix, in memory proportional to the rows.
+        """Return k(X, Y) V without storing the matrix; memory grows with the rows only.
 
         V has a row, or a number, for each y_j. With ``Y=None`` these are the rows of X, and each
         value is used for both halves of the Gram matrix.
@@ -106,7 +106,7 @@ class Kernel(BaseEstimator):
         return total
 
     def resolve(self, X: Array) -> Kernel:
-        """Return this kernel with every parameter a number, learnt from X if need be."""
+        """Return this kernel with every parameter set, from X where it is not given."""
         return self
 
     @property
@@ -179,7 +179,7 @@ class Composite(Kernel):
 
 
 @dataclass
-class Pair(Composite):
+class KernelPair(Composite):
     """Two kernels, their values combined one by one."""
 
     left: Kernel
@@ -199,7 +199,7 @@ class Pair(Composite):
 
 
 @dataclass
-class Sum(Pair):
+class Sum(KernelPair):
     """k(x, y) = left(x, y) + right(x, y)."""
 
     combine: ClassVar[np.ufunc] = np.add
@@ -214,7 +214,7 @@ class Sum(Pair):
 
 
 @dataclass
-class Product(Pair):
+class Product(KernelPair):
     """k(x, y) = left(x, y) · right(x, y)."""
 
     combine: ClassVar[np.ufunc] = np.multiply

@@ -11,14 +11,14 @@ import numpy as np
 
 from muhat._arrays import Array, slices
 
-WELL_CONDITIONED = 1e4
+MAX_DIRECT_SD = 1e4
 """Largest standard deviation, in units of σ, for which σ²I + S is inverted without eigenpairs."""
 
 PAIR_ENTRIES = 2**21
 """Entries of the matrices S_j + T_l that are held at once."""
 
 
-class Components(Protocol):
+class GaussianComponents(Protocol):
     """The moments of the r Gaussians of a mixture, as ``Mixture`` has them."""
 
     @property
@@ -48,7 +48,7 @@ class SumOfGaussians:
     factors: Array
     sigmas: Array
 
-    def at(self, P: Components, X: Array) -> Array:
+    def at(self, P: GaussianComponents, X: Array) -> Array:
         """Return E k(x_i, Y_j), of shape (r, n)."""
         gaps = X - P.means[:, None]
         if not self._is_one_and_well_conditioned(P):
@@ -58,7 +58,7 @@ class SumOfGaussians:
         squared = (gaps * np.linalg.solve(matrices, gaps)).sum(axis=-2)
         return self.factors[0] * np.exp(-(squared + np.linalg.slogdet(matrices)[1][:, None]) / 2)
 
-    def between(self, P: Components, Q: Components) -> Array:
+    def between(self, P: GaussianComponents, Q: GaussianComponents) -> Array:
         """Return E k(X_j, Y_l), of shape (r, r'), X_j and Y_l independent."""
         if self._is_one_and_well_conditioned(P) and self._is_one_and_well_conditioned(Q):
             return self.factors[0] * self._between_by_cholesky(P, Q)
@@ -69,13 +69,13 @@ class SumOfGaussians:
             variances, axes = _pairs(P, Q)
         return self._expected(gaps[..., None, :], variances, axes)[..., 0]
 
-    def _is_one_and_well_conditioned(self, P: Components) -> bool:
+    def _is_one_and_well_conditioned(self, P: GaussianComponents) -> bool:
         """Whether there is one Gaussian, and no variance that would drown the I in I + S/σ²."""
         # by standard deviations: σ² may overflow
         largest = np.diagonal(P.covariances, axis1=-2, axis2=-1).max() ** 0.5
-        return len(self.sigmas) == 1 and bool(largest / WELL_CONDITIONED < self.sigmas[0])
+        return len(self.sigmas) == 1 and bool(largest / MAX_DIRECT_SD < self.sigmas[0])
 
-    def _between_by_cholesky(self, P: Components, Q: Components) -> Array:
+    def _between_by_cholesky(self, P: GaussianComponents, Q: GaussianComponents) -> Array:
         """Return the same for one Gaussian by Cholesky factors, ten times faster than eigenpairs.
 
         The last row of the factor of [[A, g], [gᵀ, c]], A = I + S/σ², is A^(−1/2) g up to a
@@ -102,7 +102,7 @@ class SumOfGaussians:
                 values[k, j] = values[j, k]
         return values
 
-    def own(self, P: Components) -> Array:
+    def own(self, P: GaussianComponents) -> Array:
         """Return E k(X_j, X_j), of shape (r,)."""
         return np.full(len(P.means), self.factors.sum())
 
@@ -131,12 +131,12 @@ class PolynomialMoments:
     gamma: float
     coef0: float
 
-    def at(self, P: Components, X: Array) -> Array:
+    def at(self, P: GaussianComponents, X: Array) -> Array:
         """⟨x, Y⟩ ~ N(⟨x, θ⟩, xᵀSx)."""
         variance = np.einsum("ni,jik,nk->jn", X, P.covariances, X, optimize=True)
         return self._moment([P.means @ X.T, variance / 2])
 
-    def between(self, P: Components, Q: Components) -> Array:
+    def between(self, P: GaussianComponents, Q: GaussianComponents) -> Array:
         """Of ⟨X, Y⟩, X ~ N(a, S) and Y ~ N(b, T).
 
         With R = (I − s²ST)⁻¹, log E exp(s⟨X, Y⟩) is
@@ -157,7 +157,7 @@ class PolynomialMoments:
 
         return self._moment([coefficient(order) for order in range(1, self.degree + 1)])
 
-    def own(self, P: Components) -> Array:
+    def own(self, P: GaussianComponents) -> Array:
         """Of ‖X‖², X ~ N(a, S): log E exp(s‖X‖²) = −½ log|I − 2sS| + s aᵀ(I − 2sS)⁻¹a."""
         variances, axes = P.eigenpairs
         squared = np.einsum("jik,ji->jk", axes, P.means) ** 2
@@ -181,7 +181,7 @@ class PolynomialMoments:
         return moments[-1]
 
 
-def _pairs(P: Components, Q: Components) -> tuple[Array, Array]:
+def _pairs(P: GaussianComponents, Q: GaussianComponents) -> tuple[Array, Array]:
     """Return the eigenpairs of S_j + T_l for all pairs of components, no eigenvalue negative."""
     variances, axes = np.linalg.eigh(P.covariances[:, None] + Q.covariances)
     return np.maximum(variances, 0), axes

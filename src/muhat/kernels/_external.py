@@ -110,7 +110,7 @@ class Function(ExternalKernel):
 
 @dataclass(eq=False, repr=False)
 class Precomputed(ExternalKernel):
-    """A kernel known only by its matrix on a sample; its points are the sample's row numbers.
+    """A kernel given by its matrix on a sample; a point is a row number.
 
     Parameters
     ----------

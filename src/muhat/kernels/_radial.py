@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -12,7 +12,7 @@ from scipy.special import gammaln, kve
 
 from muhat._arrays import Array, slices
 from muhat._validation import as_points, positive
-from muhat.errors import MuhatError
+from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import _tiles as tiles
 from muhat.kernels._base import Kernel
 from muhat.kernels._closed_forms import SumOfGaussians
@@ -57,7 +57,7 @@ class Radial(Kernel):
     def _product(self, X: Array, V: Array, Y: Array | None) -> Array:
         return self._pairs(X, Y).product(V)
 
-    def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
+    def _pairs(self, X: Array, Y: Array | None) -> tiles.TiledPairs:
         return tiles.radial(X, Y, self._sigma(), self._profile, self._smooth)
 
     def diagonal(self, X: Array) -> Array:
@@ -65,7 +65,7 @@ class Radial(Kernel):
         return np.ones(len(X), X.dtype)
 
     def resolve(self, X: Array) -> Self:
-        """Return the kernel with its bandwidth a number.
+        """Return this kernel with its bandwidth set, from X if it is not given.
 
         For 'median', σ² is the median of ‖x_i − x_j‖², i < j.
         """
@@ -132,6 +132,13 @@ class Gaussian(ScaleMixture):
     name = "gaussian"
     aliases: ClassVar[tuple[str, ...]] = ("rbf",)
 
+    def __new__(cls, *_: Any, gamma: Any = None, **__: Any) -> Self:
+        """Raise MuhatTypeError for scikit-learn's gamma, and say which bandwidth it is."""
+        if gamma is not None:
+            advice = "give bandwidth=(2 * gamma) ** -0.5, as gamma is 1/(2 bandwidth²)"
+            raise MuhatTypeError("Gaussian", "a bandwidth is needed", f"gamma={gamma!r}", advice)
+        return super().__new__(cls)
+
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         """Return the matrix k(x_i, y_j).
 
@@ -153,7 +160,7 @@ class Gaussian(ScaleMixture):
         product[rows] = values
         return product
 
-    def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
+    def _pairs(self, X: Array, Y: Array | None) -> tiles.TiledPairs:
         return tiles.radial(X, Y, self._sigma(), self._profile, self._smooth, is_exp=True)
 
     def _bandwidth_law(self, sigma: float) -> BandwidthLaw:
@@ -177,7 +184,7 @@ class Laplacian(Radial):
     has_frequencies: ClassVar[bool] = True
     _metric: ClassVar[Metric] = "cityblock"
 
-    def _pairs(self, X: Array, Y: Array | None) -> tiles.Pairs:
+    def _pairs(self, X: Array, Y: Array | None) -> tiles.TiledPairs:
         return tiles.of_absolute_differences(X, Y, self._sigma(), self._profile)
 
     def draw_frequencies(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:

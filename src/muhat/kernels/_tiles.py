@@ -46,7 +46,7 @@ product it is cheaper to multiply the vector by the factor."""
 
 
 @dataclass(frozen=True)
-class Pairs:
+class TiledPairs:
     """The values at all pairs of two samples U and V, tile by tile; one on the diagonal."""
 
     tile: Tile
@@ -134,7 +134,7 @@ class Pairs:
 
 def radial(
     X: Array, Y: Array | None, sigma: float, profile: Profile, smooth: bool, is_exp: bool = False
-) -> Pairs:
+) -> TiledPairs:
     """Return profile(−‖x_i − y_j‖²/2σ²); if ``is_exp``, by a fast exponential for near points.
 
     The exponent is one matrix product, the squared norms being two extra columns of it. Where that
@@ -166,10 +166,12 @@ def radial(
         scaled[:, -2] += exponential.offset
         return exponential(np.matmul(scaled, right[:, j], out=spare), out), exponential.factor
 
-    return Pairs(tile, U, V)
+    return TiledPairs(tile, U, V)
 
 
-def of_absolute_differences(X: Array, Y: Array | None, sigma: float, profile: Profile) -> Pairs:
+def of_absolute_differences(
+    X: Array, Y: Array | None, sigma: float, profile: Profile
+) -> TiledPairs:
     """Return profile(−‖x_i − y_j‖₁/σ)."""
     return _by_feature(*_in_units(X, Y, sigma), np.abs, -1.0, profile)
 
@@ -211,7 +213,7 @@ def _in_units(X: Array, Y: Array | None, sigma: float) -> tuple[Array, Array]:
 
 def _by_feature(
     U: Array, V: Array, measure: np.ufunc, coefficient: float, profile: Profile
-) -> Pairs:
+) -> TiledPairs:
     """Return profile(coefficient · Σ_k measure(u_ik − v_jk)), exact for equal rows."""
     farthest = -(float(np.finfo(U.dtype).max) ** 0.9)  # short of what makes a profile overflow
 
@@ -224,7 +226,7 @@ def _by_feature(
             out *= coefficient
         return profile(np.maximum(out, farthest, out=out)), 1.0
 
-    return Pairs(tile, U, V)
+    return TiledPairs(tile, U, V)
 
 
 COTH = (2.0, 1 / 6, -1 / 360, 1 / 15120, -1 / 604800, 1 / 23950080)

@@ -9,7 +9,7 @@ from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError
 from muhat.kernels import Kernel
 
-NEEDED = "center must be 'mean', False, an Embedding or a fitted KernelMean"
+CENTER_NEEDED = "center must be 'mean', False, an Embedding or a fitted KernelMean"
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,17 +27,19 @@ class Center:
         if isinstance(center, str):
             if center == "mean":
                 return cls(is_estimated=True)
-            raise MuhatError("KernelPCA", NEEDED, repr(center))
+            raise MuhatError("KernelPCA", CENTER_NEEDED, repr(center))
         if center is False:
             return cls()
         element = center
         if not isinstance(center, Element) and hasattr(center, "get_params"):
             if not hasattr(center, "embedding_"):
                 advice = "fit it first; sklearn.base.clone keeps mean.embedding_, not its fit"
-                raise MuhatError("KernelPCA", NEEDED, f"{type(center).__name__} not fitted", advice)
+                raise MuhatError(
+                    "KernelPCA", CENTER_NEEDED, f"{type(center).__name__} not fitted", advice
+                )
             element = center.embedding_
         if not isinstance(element, Element):
-            raise MuhatError("KernelPCA", NEEDED, f"{type(center).__name__} {center!r}")
+            raise MuhatError("KernelPCA", CENTER_NEEDED, f"{type(center).__name__} {center!r}")
         return cls(element)
 
     def check(self, kernel: Kernel, columns: int) -> None:

@@ -19,7 +19,7 @@ MAX_COMPONENTS_TRIED = 100
 LEAST_COMPONENTS_SHOWN = 20
 """Numbers of components that a path has beyond the given one, at least, where there are so many."""
 
-ENOUGH_EXPLAINED = 0.95
+MAX_EXPLAINED_SHARE = 0.95
 """The share of the variance of all columns, in left-out rows, beyond which ``'loo'`` adds none."""
 
 LAMBDA_RANGE = (1e-6, 10.0)
@@ -173,7 +173,7 @@ class ComponentChoice:
         if np.isfinite(found.means[best]):
             fewest = _fewest_components(-found.rows, rows.weights, best)
         explained = 1 - quotient(found.squares, found.squares[:1])
-        enough = np.flatnonzero(explained >= ENOUGH_EXPLAINED)
+        enough = np.flatnonzero(explained >= MAX_EXPLAINED_SHARE)
         is_limited = len(enough) > 0 and 1 <= enough[0] < fewest
         if is_limited:
             fewest = int(enough[0])

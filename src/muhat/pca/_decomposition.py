@@ -111,7 +111,7 @@ class FeatureDirections(Directions):
 
 
 @dataclass(frozen=True, eq=False)
-class Decomposition:
+class PrincipalComponents:
     """All components of a sample, the one with the largest variance first."""
 
     gamma: Array
@@ -125,7 +125,7 @@ class Decomposition:
 
 def decompose_points(
     kernel: Kernel, points: Array, masses: Array, center: Center, matrix: Array | None = None
-) -> Decomposition:
+) -> PrincipalComponents:
     """Return the components of rows in memory.
 
     Parameters
@@ -186,7 +186,7 @@ def decompose_points(
         center_values=on_all,
         center_squared_norm=squared_norm,
     )
-    return Decomposition(gamma, directions, float(p @ own), element)
+    return PrincipalComponents(gamma, directions, float(p @ own), element)
 
 
 def _gram_matrix(kernel: Kernel, points: Array) -> Array:
@@ -197,7 +197,7 @@ def _gram_matrix(kernel: Kernel, points: Array) -> Array:
     return np.array(K, np.float64)
 
 
-def decompose_sums(features: FeatureMap, sums: FeatureSums, center: Center) -> Decomposition:
+def decompose_sums(features: FeatureMap, sums: FeatureSums, center: Center) -> PrincipalComponents:
     """Return the components of rows known by what their features sum up to."""
     mass = sums.total_mass
     mean = sums.mean.sum(axis=0) / mass
@@ -213,7 +213,7 @@ def decompose_sums(features: FeatureMap, sums: FeatureSums, center: Center) -> D
     element = None
     if center.is_estimated or center.element is not None:
         element = features.embedding(mu.astype(features.precision))
-    return Decomposition(gamma, FeatureDirections(features, V, mu), total, element)
+    return PrincipalComponents(gamma, FeatureDirections(features, V, mu), total, element)
 
 
 def _significant(gamma: Array, U: Array, largest_value: float) -> tuple[Array, Array]:

@@ -28,9 +28,9 @@ from muhat.kernels import Kernel, Precomputed
 from muhat.pca._center import Center
 from muhat.pca._choice import ComponentChoice, ComponentPath, default_grid
 from muhat.pca._decomposition import (
-    Decomposition,
     Directions,
     PointDirections,
+    PrincipalComponents,
     decompose_points,
 )
 from muhat.pca._fitting import (
@@ -67,25 +67,25 @@ class KernelPCA(
     TransformerMixin,
     BaseEstimator,
 ):
-    """Kernel principal components of any number of rows, with denoising and novelty scores.
+    """Kernel PCA of any number of rows, with denoising and novelty p-values.
 
-    The covariance operator Ĉ = Σ p_i (φ(x_i) − μ)⊗(φ(x_i) − μ), φ(x) = k(x, ·), is decomposed into
-    components v_k with variances γ_k. A row has the scores ⟨φ(x) − μ, v_k⟩, and a filter s_λ makes
-    μ + s_λ(Ĉ)(φ(x) − μ) of it, the denoised row: for truncated SVD the projection onto the leading
-    components. Everything is computed in double precision.
+    The covariance operator Ĉ = Σ p_i (φ(x_i) − μ)⊗(φ(x_i) − μ), with φ(x) = k(x, ·), has components
+    v_k with variances γ_k. The scores of a row are ⟨φ(x) − μ, v_k⟩. A filter s_λ reconstructs the
+    row as μ + s_λ(Ĉ)(φ(x) − μ); for truncated SVD this is the projection onto the leading
+    components. All computations are in double precision.
 
     Parameters
     ----------
     n_components : int, 'loo' or None, default=None
-        How many scores there are. None is all with a variance above rounding. ``'loo'`` takes the
+        The number of components. None takes all with a variance above rounding. ``'loo'`` takes the
         fewest, from 1 to 100, that separate signal from noise in left-out rows, or explain 95 % of
-        the variance of all columns there (``choose_components``). For another filter than
-        truncated SVD it limits the scores only, and ``'loo'`` is None.
+        the variance of all columns there (``choose_components``). With another filter than
+        truncated SVD, it only limits the number of scores, and ``'loo'`` means None.
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel, as for ``KernelMean``; ``'precomputed'`` takes Gram matrices for X.
     filter : str or Filter, default='tsvd'
-        ``'tsvd'`` projects onto the components. Others, such as ``'tikhonov'``, keep
-        s_λ(γ_k) of each: ``transform`` returns the scores times that.
+        ``'tsvd'`` projects onto the components. Others, such as ``'tikhonov'``, shrink them:
+        ``transform`` multiplies score k by s_λ(γ_k).
     center : 'mean', False, Embedding or fitted KernelMean, default='mean'
         μ: the mean of the rows, the origin, or any element of the kernel's RKHS.
     gram : str, Nystrom or RandomFeatures, default='auto'
@@ -106,21 +106,25 @@ class KernelPCA(
     n_components_ : int
         The number of scores.
     shrinkage_ : array of shape (n_components_,)
-        s_λ(γ_k), by which scores are multiplied; ones for truncated SVD.
+        The factors s_λ(γ_k) of the scores; ones for truncated SVD.
     filter_, parameter_ : Filter, and int or float
         The filter, and its number of components, λ or number of iterations t.
     kernel_ : Kernel
-        The kernel, every parameter a number.
+        The kernel, with its bandwidth as a number.
     center_ : Embedding or None
         μ; None for the origin.
     gram_, gram_reason_ : str or Approximation, and str
-        How the Gram matrix was held, and why.
+        How the Gram matrix was stored, and why.
     missed_variance_ratio_ : float
-        The share of the kernel's variance that landmarks miss; zero where K is held.
+        The share of the kernel's variance that landmarks miss; zero without landmarks.
     n_samples_seen_, n_features_in_ : int
         The number of rows and of features.
     feature_names_in_ : array of shape (n_features_in_,)
         The names of the features, if X had any.
+
+    See Also
+    --------
+    KernelMean : The mean that components are centred at.
 
     Examples
     --------
@@ -208,12 +212,12 @@ class KernelPCA(
         return self._keep(fit_rows(parts, center, rows, weights), center)
 
     def fit_batches(self, batches: Iterable[Any]) -> Self:
-        """Find the components of rows that come in batches, of any number.
+        """Find the components of any number of rows, read in batches.
 
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
-            What can be iterated anew, such as a list or ``muhat.open_batches("big.parquet")``, is
+            What can be read again, such as a list or ``muhat.open_batches("big.parquet")``, is
             passed over twice: to draw landmarks and bandwidth from all rows, and to sum up. An
             iterator is passed over once, as by ``partial_fit``.
 
@@ -245,7 +249,7 @@ class KernelPCA(
 
     @available_if(_takes_batches)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the sample, of which only sums of features and 2000 rows are kept.
+        """Add rows to the sample; only sums of features and 2000 rows are kept.
 
         The first call after a ``fit``, which is forgotten, learns kernel and landmarks from its
         rows: give the bandwidth as a number, and the landmarks as an array, where these should not
@@ -297,7 +301,7 @@ class KernelPCA(
         return self._scores(X).astype(X.dtype)
 
     def inverse_transform(self, scores: Any) -> Array:
-        """Return rows that belong to scores: the conditional mean of x given the scores.
+        """Return rows x for given scores: the conditional mean of x given the scores.
 
         It is learnt by ``ConditionalMean`` from at most 2000 rows of the sample when it is first
         needed, its λ chosen by leave-one-out: to come near to x with its noise, as far as the
@@ -363,7 +367,7 @@ class KernelPCA(
         return np.maximum(projection.squared_norms - kept.sum(axis=1), 0)
 
     def novelty_p_values(self, X: Any) -> Array:
-        """Return how many rows of the sample, left out, are reconstructed no better than each row.
+        """Return a p-value for each row: the share of left-out training rows with larger error.
 
         Parameters
         ----------
@@ -519,7 +523,7 @@ class KernelPCA(
         return ComponentPath.from_rows(left_out, filter, grid)
 
     def _rows_to_leave_out(
-        self, decomposition: Decomposition, kept: KeptRows, filter: Filter
+        self, decomposition: PrincipalComponents, kept: KeptRows, filter: Filter
     ) -> LeftOutRows:
         most = LeftOutRows.most_rows(filter, MAX_ROWS_KEPT)
         return left_out_rows(decomposition, kept, most, self._center.is_estimated)
@@ -529,7 +533,7 @@ class KernelPCA(
         found, filter = fitted.decomposition, self.filter_
         count = len(found.gamma)
         shrinkage = np.ones(count)
-        self._decomposition: Decomposition | None = found
+        self._decomposition: PrincipalComponents | None = found
         if isinstance(filter, TruncatedSVD):
             count = min(count, self.parameter_)
             if fitted.all_masses is not None:  # components of all rows take much memory
@@ -556,7 +560,7 @@ class KernelPCA(
         self.missed_variance_ratio_ = missed
 
     @cached_property
-    def _all_components(self) -> Decomposition:
+    def _all_components(self) -> PrincipalComponents:
         """All components, decomposed once more where only the leading ones were kept.
 
         They are held then, for leave-one-out, the choice and denoising, but not saved.

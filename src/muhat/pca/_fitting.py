@@ -18,8 +18,8 @@ from muhat.gram._plan import Plan, plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Precomputed
 from muhat.pca._center import Center
 from muhat.pca._decomposition import (
-    Decomposition,
     FeatureDirections,
+    PrincipalComponents,
     decompose_points,
     decompose_sums,
 )
@@ -43,7 +43,7 @@ class KeptRows:
 class FittedSample:
     """The components of a sample, and what they were computed from."""
 
-    decomposition: Decomposition
+    decomposition: PrincipalComponents
     kernel: Kernel
     plan: Plan
     n: int
@@ -60,7 +60,7 @@ class FittedSample:
 
 
 def left_out_rows(
-    decomposition: Decomposition, kept: KeptRows, most: int, is_centred: bool
+    decomposition: PrincipalComponents, kept: KeptRows, most: int, is_centred: bool
 ) -> LeftOutRows:
     """Return rows to be left out, drawn from those that are kept if these are too many."""
     kept = some_of(kept, most)
@@ -158,7 +158,7 @@ def fit_source(
 def fit_sums(
     plan: Plan, center: Center, accumulated: Accumulation, rows: Array, weights: Array
 ) -> FittedSample:
-    """Return the components of rows that were summed up, of which some are at hand."""
+    """Return the components from sums over all rows and a sample of them."""
     features, sums = accumulated.features, accumulated.sums
     assert sums is not None
     center.check(features.kernel, features.dimension)
@@ -180,7 +180,7 @@ def fit_sums(
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The state of a fit to rows that come once: sums of their features, and some of the rows."""
+    """The state of a fit to rows that are read once: sums of features, and some of the rows."""
 
     parts: Parts
     center: Center
@@ -219,7 +219,7 @@ class Stream:
 
 
 def check_gram(gram: Any) -> None:
-    """Raise MuhatError for a Gram operator that is held by products alone."""
+    """Raise MuhatError for a matrix-free Gram operator."""
     if gram == "blocks":
         needed = "eigenpairs are needed: gram must be 'auto', 'dense', 'nystrom' or features"
         raise MuhatError("KernelPCA", needed, repr(gram), "use gram=Nystrom(1000) for many rows")

@@ -18,7 +18,7 @@ import numpy as np
 from muhat._arrays import Array, share_between_cores, slices
 from muhat._tolerances import MAX_FIT_ERROR
 from muhat.filters import Filter
-from muhat.gram._problem import eigenpairs_without
+from muhat.gram._problem import HeldOutBasis
 from muhat.pca._secular import leading_pairs
 from muhat.selection._leave_one_out import MAX_ROWS_REFIT
 from muhat.selection._poles import Interval, Poles, first_accurate, poles_to_try
@@ -28,7 +28,7 @@ ROWS_PER_BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOutScores:
+class LeftOutErrors:
     """What leaving out each of some rows says of every candidate."""
 
     errors: Array
@@ -92,7 +92,7 @@ class LeftOutRows:
         """What landmarks miss of ‖d‖², which no filter brings back."""
         return np.maximum(self.squared_norms - (self.scores**2).sum(axis=1), 0)
 
-    def truncated(self, count: int) -> LeftOutScores:
+    def truncated(self, count: int) -> LeftOutErrors:
         """Return the scores of keeping 0, 1, …, count leading components."""
         pairs = leading_pairs(self.gamma, self.scores**2, self.removed, count)
         start = np.zeros((len(self), 1))
@@ -103,9 +103,9 @@ class LeftOutRows:
         own = (self.rest * self.stretch)[:, None] * pairs.squares
         terms = 2 * variances * own - variances**2
         gains = np.hstack([start, np.cumsum(terms, axis=1)])
-        return LeftOutScores(self.outside[:, None] + self.stretch[:, None] * left, gains)
+        return LeftOutErrors(self.outside[:, None] + self.stretch[:, None] * left, gains)
 
-    def filtered(self, filter: Filter, grid: Array) -> LeftOutScores:
+    def filtered(self, filter: Filter, grid: Array) -> LeftOutErrors:
         """Return the scores of a filter at every parameter of a grid.
 
         A filter that is not smooth takes an eigendecomposition for each row.
@@ -119,7 +119,7 @@ class LeftOutRows:
             tried = poles_to_try(filter, grid, interval)
             poles = first_accurate(tried, error, MAX_FIT_ERROR)
 
-        def score(some: slice) -> LeftOutScores:
+        def score(some: slice) -> LeftOutErrors:
             rows = self[some]
             if poles is None:
                 measures = _by_refits(rows)
@@ -132,7 +132,7 @@ class LeftOutRows:
             size = ROWS_PER_BLOCK
         blocks = share_between_cores(score, slices(0, len(self), size))
         errors = np.concatenate([each.errors for each in blocks])
-        return LeftOutScores(errors, np.concatenate([each.gains for each in blocks]))
+        return LeftOutErrors(errors, np.concatenate([each.gains for each in blocks]))
 
     @staticmethod
     def most_rows(filter: Filter, most: int) -> int:
@@ -156,7 +156,7 @@ class _Measures:
     shared: Array | None = None
     """Eigenvalues whose h is added to every trace: those of Ĉ, from which the traces differ."""
 
-    def scores(self, rows: LeftOutRows, filter: Filter, grid: Array) -> LeftOutScores:
+    def scores(self, rows: LeftOutRows, filter: Filter, grid: Array) -> LeftOutErrors:
         errors = np.empty((len(rows), len(grid)))
         gains = np.empty((len(rows), len(grid)))
         for c in np.unique(rows.rest):
@@ -175,7 +175,7 @@ class _Measures:
                 trace += ((whole * filter.path(whole, grid)) ** 2).sum(axis=1)
             errors[some] = rows.outside[some][:, None] + stretch * np.maximum(left, 0)
             gains[some] = 2 * c * stretch * own - trace
-        return LeftOutScores(errors, gains)
+        return LeftOutErrors(errors, gains)
 
 
 def _summed(values: Array, weights: Array) -> Array:
@@ -202,9 +202,9 @@ def _by_poles(rows: LeftOutRows, poles: Poles) -> _Measures:
 def _by_refits(rows: LeftOutRows) -> _Measures:
     """Return the measures from all eigenpairs without each row."""
     removed = rows.removed[:, None, None] * (rows.scores[:, :, None] * rows.scores[:, None, :])
-    theta, V = eigenpairs_without(rows.gamma, removed, np.ones((len(rows), 1, 1)))
-    own = (rows.scores[:, None, :] @ V)[:, 0] ** 2
-    return _Measures(np.maximum(theta, 0), own, np.ones_like(own))
+    basis = HeldOutBasis.from_covariance(rows.gamma, removed, np.ones((len(rows), 1, 1)))
+    own = basis.turned(rows.scores[:, :, None])[..., 0] ** 2
+    return _Measures(np.maximum(basis.gamma, 0), own, np.ones_like(own))
 
 
 def _fit_error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat.kernels import Gaussian
-from muhat.pca._decomposition import Decomposition
+from muhat.pca._decomposition import PrincipalComponents
 
 N_FOLDS = 5
 """Folds of rows that are left out together."""
@@ -101,7 +101,7 @@ class ProbedRows:
 
     @classmethod
     def from_rows(
-        cls, decomposition: Decomposition, X: Array, masses: Array, is_centred: bool
+        cls, decomposition: PrincipalComponents, X: Array, masses: Array, is_centred: bool
     ) -> ProbedRows:
         """Return rows with the components of a sample that they belong to."""
         X = X.astype(np.float64)

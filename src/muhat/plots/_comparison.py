@@ -36,7 +36,7 @@ class _CurvesDisplay(Display):
 
 @dataclass(eq=False)
 class LeaveOneOutDisplay(_CurvesDisplay):
-    """The leave-one-out curve of every estimator, against how strongly it shrinks.
+    """The leave-one-out score of every estimator against its strength of shrinkage.
 
     The height is the gain over KME, in percent of KME's estimated risk; KME is the line at zero.
 

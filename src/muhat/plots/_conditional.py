@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._validation import as_frame
-from muhat.conditional import ConditionalMean
+from muhat.conditional import ConditionalMean, training_rows
 from muhat.errors import MuhatError
 from muhat.figures import Plot, predictions_plot, quantiles_plot
+from muhat.kernels import Linear
 from muhat.plots._display import Display
 
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -24,7 +25,7 @@ POINTS = 100
 
 @dataclass(eq=False)
 class LeftOutDisplay(Display):
-    """What is predicted for every row without it, against the y that was observed.
+    """The left-out prediction of every row against its observed y.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ class LeftOutDisplay(Display):
 
 @dataclass(eq=False)
 class QuantileDisplay(Display):
-    """Quantiles of y along one feature, the others at their medians, as a fan over the rows.
+    """Quantiles of y along one feature, as bands; all other features are at their medians.
 
     Parameters
     ----------
@@ -90,6 +91,9 @@ class QuantileDisplay(Display):
         The number of features; if there are others, the axis says that they are at their medians.
     output_name : str, default='y'
         What y is called.
+    is_moved : bool, default=False
+        Whether ``outputs`` are the predictions with the other features at their medians plus each
+        row's residual (partial residuals), and not y itself.
     """
 
     values: Array
@@ -100,6 +104,7 @@ class QuantileDisplay(Display):
     name: str
     n_features: int = 1
     output_name: str = "y"
+    is_moved: bool = False
 
     @classmethod
     def from_estimator(
@@ -112,6 +117,9 @@ class QuantileDisplay(Display):
         names: tuple[str, str] | None = None,
     ) -> Self:
         """Return the display of a fitted conditional mean of one output.
+
+        The bands hold the other features at their medians, and so do the rows: each is shown at
+        its prediction there plus its residual, left-out for training rows.
 
         Parameters
         ----------
@@ -134,10 +142,11 @@ class QuantileDisplay(Display):
         values = np.linspace(rows[:, place].min(), rows[:, place].max(), POINTS)
         grid = np.tile(np.median(rows, axis=0), (POINTS, 1))
         grid[:, place] = values
-        points: Any = grid
-        if hasattr(frame, "iloc"):  # a data frame of pandas
-            points = type(frame)(grid, columns=frame.columns)
+        points = _like(frame, grid)
         quantiles = np.asarray(estimator.predict_quantiles(points, list(levels)))
+        outputs, is_moved = np.asarray(y, dtype=float), False
+        if rows.shape[1] > 1 and isinstance(estimator.kernel_y_, Linear):
+            outputs, is_moved = _moved_to_medians(estimator, frame, rows, outputs, place), True
         if names is None and known:
             names = known[place], "y"
         name, output_name = names or (f"feature {place}", "y")
@@ -146,10 +155,11 @@ class QuantileDisplay(Display):
             tuple(levels),
             quantiles,
             rows[:, place],
-            np.asarray(y, dtype=float),
+            outputs,
             name,
             rows.shape[1],
             output_name,
+            is_moved,
         )
 
     def content(self) -> Plot:
@@ -165,7 +175,28 @@ class QuantileDisplay(Display):
             self.rows,
             self.outputs,
             self.output_name,
+            self.is_moved,
         )
+
+
+def _moved_to_medians(
+    estimator: ConditionalMean, frame: Any, rows: Array, outputs: Array, place: int
+) -> Array:
+    """Return y of rows as if all features but one were at their medians: partial residuals."""
+    points = np.tile(np.median(rows, axis=0), (len(rows), 1))
+    points[:, place] = rows[:, place]
+    residuals = outputs - estimator.predict(frame)
+    trained = training_rows(estimator)
+    if trained is not None and np.array_equal(trained, rows):
+        residuals = estimator.loo_residuals_
+    return np.asarray(estimator.predict(_like(frame, points)) + residuals)
+
+
+def _like(frame: Any, values: Array) -> Any:
+    """Return values with the names of a pandas data frame's columns, if it is one."""
+    if hasattr(frame, "iloc"):
+        return type(frame)(values, columns=frame.columns)
+    return values
 
 
 def _place_of(feature: int | str, names: list[str]) -> int:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from muhat._text import shortened
-from muhat.figures._plot import BLUE, GREY, Axis, Bars, Plot, Series
+from muhat.figures._plot import BLACK, BLUE, GREY, Axis, Bars, Plot, Series
 from muhat.plots._style import TITLE, logarithmic, without_frame
 
 DASH = 5
 """The length of a dash, in points."""
 
-COINCIDE = 0.02
+COINCIDENCE_TOL = 0.02
 """Lines that are nowhere farther apart are drawn as lying on each other."""
 
 MAX_LEGEND_INSIDE = 4
@@ -38,7 +38,12 @@ FEW_DOTS = 20
 FEW_CELLS = 30
 """Up to this many cells a side are drawn as squares, more as a smooth surface."""
 
-CHOSEN = {"linestyle": "", "markersize": 7, "markeredgecolor": "black", "markeredgewidth": 0.6}
+CHOSEN_STYLE = {
+    "linestyle": "",
+    "markersize": 7,
+    "markeredgecolor": "black",
+    "markeredgewidth": 0.6,
+}
 """How the chosen point of a curve is drawn."""
 
 
@@ -110,7 +115,9 @@ def _draw_series(series: Series, ax: Any, dash: Any, zorder: float, shades_label
         _draw_rule(series, ax)
     if series.chosen is not None and _is_inside(ax, series.chosen):
         marker = series.marker or "o"
-        ax.plot(*series.chosen, marker=marker, color=colour, clip_on=False, zorder=5, **CHOSEN)
+        ax.plot(
+            *series.chosen, marker=marker, color=colour, clip_on=False, zorder=5, **CHOSEN_STYLE
+        )
     for x, y, label in zip(series.x, series.y, series.labels, strict=False):
         below = {"textcoords": "offset points", "ha": "center", "va": "top"}
         ax.annotate(label, (x, y), (0, -8), fontsize=8, color=colour, **below)
@@ -176,10 +183,18 @@ def _draw_bars(content: Bars, ax: Any) -> None:
     places = range(len(lengths))
     ax.barh(places, lengths, height=0.7, color=colours)
     for place, each in zip(places, content.bars, strict=True):
-        ax.annotate(f" {each.text}", (each.length, place), va="center", fontsize=8)
+        text, side = f" {each.text}", "left"
+        if each.length < 0:
+            text, side = f"{each.text} ", "right"
+        ax.annotate(text, (each.length, place), va="center", ha=side, fontsize=8)
     ax.set_yticks(places, names)
     ax.set_ylim(max(len(lengths), MIN_BAR_SLOTS) - 0.5, -0.5)
-    ax.set_xlim(0, 1.45 * max([*lengths, 1e-9]))  # room for the words behind the longest bar
+    longest = max([*map(abs, lengths), 1e-9])
+    if min(lengths, default=0) < 0:
+        ax.set_xlim(-1.7 * longest, 1.7 * longest)  # room for the words behind the longest bar
+        ax.axvline(0, color=BLACK, linewidth=0.8)
+    else:
+        ax.set_xlim(0, 1.45 * longest)
     ax.set_xlabel(content.axis.replace("  (", "\n("))  # the unit below, as both are often too long
 
 
@@ -248,4 +263,4 @@ def _coincide(one: Series, other: Series) -> bool:
     if one.kind != "line" or other.kind != "line" or len(one.x) != len(other.x):
         return False
     is_same_place = np.array_equal(one.x, other.x)
-    return bool(is_same_place and np.abs(one.y - other.y).max(initial=0) <= COINCIDE)
+    return bool(is_same_place and np.abs(one.y - other.y).max(initial=0) <= COINCIDENCE_TOL)

@@ -14,7 +14,7 @@ from muhat.testing import DriftDetector, DriftResult
 
 @dataclass(eq=False)
 class DriftDisplay(Display):
-    """The p-values of batches in time, the level of each, and what changed most at an alarm.
+    """The p-values of batches over time, their levels, and the column that changed most.
 
     Parameters
     ----------

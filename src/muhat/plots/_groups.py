@@ -100,7 +100,7 @@ class GroupMapDisplay(Display):
 
 @dataclass(eq=False)
 class GroupDistanceDisplay(Display):
-    """The distances between groups as a matrix, in the order of a dendrogram that is drawn above.
+    """The distances between groups as a matrix, ordered by the dendrogram above it.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class GroupDistanceDisplay(Display):
 
 @dataclass(eq=False)
 class GroupTreeDisplay(Display):
-    """A dendrogram: which groups are alike, and at which distance they are joined.
+    """A dendrogram of groups: similar groups are joined at small distances.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class GroupTreeDisplay(Display):
 
 @dataclass(eq=False)
 class GroupBarsDisplay(Display):
-    """How far groups are from the rest, with their corrected p-values.
+    """The distance of each group from the rest, as bars, with corrected p-values.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from muhat.mean import KernelMean
 from muhat.plots._display import Display
 from muhat.stacking import StackedMean
 
-SIDE = 80
+GRID_SIDE = 80
 """Points along each side of the plane."""
 
 MARGIN = 0.08
@@ -65,10 +65,10 @@ class MeanDisplay(Display):
         low, high = rows.min(axis=0), rows.max(axis=0)
         margin = MARGIN * (high - low)
         axes = tuple(
-            np.linspace(a, b, SIDE) for a, b in zip(low - margin, high + margin, strict=True)
+            np.linspace(a, b, GRID_SIDE) for a, b in zip(low - margin, high + margin, strict=True)
         )
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
-        values = np.asarray(estimator.embedding_(points)).reshape([SIDE] * len(axes))
+        values = np.asarray(estimator.embedding_(points)).reshape([GRID_SIDE] * len(axes))
         numbered = [f"feature {place}" for place in range(len(axes))]
         names = getattr(estimator, "feature_names_in_", numbered)
         return cls(rows, axes, values, tuple(map(str, names)))

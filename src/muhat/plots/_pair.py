@@ -8,21 +8,17 @@ from muhat.figures import Pair, Plot
 from muhat.plots._display import Display
 from muhat.plots._draw import draw
 
-DARK = 0.6
+DARK_SHARE = 0.6
 """The share from which on a square of the table is so dark that its text is white."""
 
 
 class PairDisplay(Pair, Display):
     """Two columns of the same rows: a scatter, boxes of numbers by category, or counts.
 
-    A column of text, or of at most eight distinct values, is drawn as categories.
-
     Parameters
     ----------
-    x, y : arrays of shape (n,)
-        The values of both columns, numbers or text.
-    names : tuple of two str
-        The names of both columns.
+    x, y, names
+        As of ``muhat.figures.Pair``.
 
     Examples
     --------
@@ -51,7 +47,7 @@ class PairDisplay(Pair, Display):
         self.ax_.imshow(shares.T, aspect="auto", cmap="Blues", vmin=0, vmax=1, origin="lower")
         for (row, column), share in np.ndenumerate(shares):
             colour = "black"
-            if share > DARK:
+            if share > DARK_SHARE:
                 colour = "white"
             text = f"{table[row, column]:,}\n{100 * share:.0f} %"
             self.ax_.text(row, column, text, ha="center", va="center", color=colour, fontsize=8)

@@ -17,7 +17,7 @@ from muhat.stacking import StackedMean
 
 @dataclass(eq=False)
 class StackDisplay(Display):
-    """The weight of each candidate of a stacked mean, as a bar, and how it does alone.
+    """The weight of each candidate of a stacked mean, as bars, and its gain alone.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ TITLE = {"loc": "left", "fontsize": 10}
 
 DPI = 200
 
-UNDATED: dict[str, dict[str, str | None]] = {
+METADATA_WITHOUT_DATE: dict[str, dict[str, str | None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -47,7 +47,7 @@ def save(figure: Any, path: str | PathLike[str]) -> None:
     from matplotlib import rc_context
 
     form = Path(path).suffix.lower().removeprefix(".")
-    metadata = dict(UNDATED.get(form, {}))
+    metadata = dict(METADATA_WITHOUT_DATE.get(form, {}))
     labels = legend_labels(figure)
     if form == "png" and labels:
         metadata["Description"] = "; ".join(labels)

@@ -182,7 +182,7 @@ class WitnessAlongDisplay(Display):
 
 
 class PValueMapDisplay(PValueMap, Display):
-    """The p-value of every statistic on its own, over bandwidths and λ: dark squares are small.
+    """The p-value of each statistic alone, over bandwidths and λ: dark squares are small.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from muhat.filters import FILTERS
 from muhat.report._data import Context, data_section
 from muhat.report._document import Cell, Fact, Report, Section, Table
 
-SCALED = "Every column was scaled to mean 0 and variance 1 first."
+SCALING_NOTE = "Every column was scaled to mean 0 and variance 1 first."
 
 _DEFAULTS = signature(compare).parameters
 
@@ -31,7 +31,7 @@ def comparison_report(comparison: Comparison, context: Context) -> Report:
         rows, columns = count(comparison.n, "row"), count(comparison.d, "column")
         sentences.append(f"{rows} of {columns} were used.")
     if comparison.standardize:
-        sentences.append(SCALED)
+        sentences.append(SCALING_NOTE)
     badge, tone = _badge(comparison)
     blocks = []
     if comparison.best.improvement is not None:

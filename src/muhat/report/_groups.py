@@ -21,6 +21,7 @@ from muhat.figures._groups import MAX_BARS, MAX_LABELS
 from muhat.report._data import Context, data_section
 from muhat.report._document import Cell, Fact, Report, Section, Table
 from muhat.testing import GroupResult
+from muhat.testing._group_results import WHICH_REST
 
 MAX_PAIRS = 50
 """The most pairs in a table."""
@@ -111,17 +112,16 @@ def _groups_table(result: GroupResult) -> Table:
         if each.p_tolerance is not None:
             row.append(Cell(_p(result, each.p_tolerance), each.p_tolerance))
         rows.append([*row, Cell(result.change_text(each), is_name=True)])
-    titles = ["group", "rows", "MMD from all others", "p, corrected"]
+    titles = ["group", "rows", "MMD from the rest", "p, corrected"]
     if result.tolerance is not None:
         titles.append("p for more than the tolerance, corrected")
     note = (
-        "The column in which a group differs most from all others: its mean minus theirs, in "
-        "standard deviations within groups (SD); or, as SD × 2, its standard deviation as a "
-        "multiple of that within the others. Distances and differences are from all other groups; "
-        "p compares a group with those that do not stand out."
+        f"{WHICH_REST} Last column: where a group differs most from the rest, by its mean minus "
+        "theirs, in standard deviations within groups (SD); or, as SD × 2, by its standard "
+        "deviation as a multiple of that within the rest."
     )
     titles.append("differs most in (SD)")
-    return Table("Every group against all others", titles, rows, note=note)
+    return Table("Every group against the rest", titles, rows, note=note)
 
 
 def _pairs_sections(result: GroupResult) -> list[Section]:
@@ -144,7 +144,7 @@ def _pairs_sections(result: GroupResult) -> list[Section]:
 
 
 def _distance_cell(distance: float) -> Cell:
-    """Return a distance; a pair that no stratum has both groups of has none."""
+    """Return a distance; empty for two groups that share no stratum."""
     if isnan(distance):
         return Cell("–")
     return Cell(number(distance), distance)

@@ -20,13 +20,13 @@ from muhat.figures import Bars, Matrix
 from muhat.report._document import Cell, Fact, Report, Section, Table
 from muhat.report._svg import bars_html, css_class, matrix_html, plot_html, spark_svg
 
-LONG_FACT = 9
+LONG_FACT_LENGTH = 9
 """Characters from which on a fact is set in smaller type."""
 
 MAX_NAME_LENGTH = 48
 """Characters of a name in a table."""
 
-INVISIBLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 """What HTML may not hold: control characters, and halves of characters of undecodable names."""
 
 MARKS = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
@@ -67,7 +67,7 @@ def render(report: Report) -> str:
         code=escape(report.code),
         provenance=_definitions(report.provenance),
     )
-    return MARKS.sub("", INVISIBLE.sub("\ufffd", page))
+    return MARKS.sub("", CONTROL_CHARACTERS.sub("\ufffd", page))
 
 
 @cache
@@ -103,7 +103,7 @@ def _note(tag: str, text: str) -> str:
 
 
 def _fact(fact: Fact) -> str:
-    kind = css_class("value", long=len(fact.value) > LONG_FACT)
+    kind = css_class("value", long=len(fact.value) > LONG_FACT_LENGTH)
     note = _note("dd", fact.note)
     label, value = escape(fact.label), escape(fact.value)
     return f'<div><dt>{label}</dt><dd class="{kind}">{value}</dd>{note}</div>'

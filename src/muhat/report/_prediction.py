@@ -60,6 +60,8 @@ def _badge(result: PredictionResult, page: Report) -> tuple[str, str]:
     if result.evaluation is None:
         if result.has_shift:
             return "New rows are distributed differently", UNSURE
+        if result.extrapolation is not None and result.extrapolation.n_far:
+            return "Some new rows are far from all training rows", UNSURE
         return page.badge, page.tone
     match result.evaluation.standing:
         case "far worse":
@@ -100,7 +102,7 @@ def _predictions_section(result: PredictionResult) -> Section:
     if result.new_rows is None:
         made += " of these same rows"
     sentence = (
-        f"The intervals are made to hold {100 * result.confidence:g} % of all values, {made}."
+        f"The intervals are made to contain {100 * result.confidence:g} % of all values, {made}."
     )
     if result.coverage is not None:
         sentence += f" {100 * result.coverage:.1f} % of the true values are inside."

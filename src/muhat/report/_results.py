@@ -39,7 +39,7 @@ ConditionalMean, PredictionResult, ComponentsResult or Pipeline
     context : Context
         What the page says beside it.
     """
-    raise MuhatTypeError("report_of", "a result that has a page is needed", type(result).__name__)
+    raise MuhatTypeError("report_of", "a result with a report is needed", type(result).__name__)
 
 
 def to_html(

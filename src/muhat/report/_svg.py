@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from html import escape
 from math import ceil, floor, log10
-from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
@@ -16,7 +15,7 @@ from muhat._text import number, shortened
 from muhat.figures._plot import BLUE, ORANGE, PALETTE, Axis, Bars, Matrix, Plot, Reading, Series
 from muhat.report._document import Spark
 
-SIDE = 1000
+PLOT_SIDE = 1000
 """The width and the height of a plot, in the units of its SVG."""
 
 MAX_DRAWN = 1500
@@ -52,7 +51,7 @@ MATRIX_NAME_LENGTH = 16
 BAR_NAME_LENGTH = 48
 """Characters of the name of a bar."""
 
-RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 SWATCHES = {"points": "M13 5h.01", "bars": "M4 10V1H22V10Z", "band": "M1 9V1H25V9Z"}
 """The shape of a series in the legend, if it is not a line."""
@@ -76,10 +75,10 @@ def plot_html(plot: Plot, name: str) -> str:
 <figcaption><h3 id="{name}-name">{title}</h3><p>{escape(plot.caption)}</p></figcaption>
 {_legend(plot)}<p class="axis" aria-hidden="true">{escape(plot.y.label)}</p>
 <div class="frame"><div class="area"{height}>
-<svg viewBox="0 0 {SIDE} {SIDE}" preserveAspectRatio="none" role="img" \
+<svg viewBox="0 0 {PLOT_SIDE} {PLOT_SIDE}" preserveAspectRatio="none" role="img" \
 aria-labelledby="{name}-title {name}-text">
 <title id="{name}-title">{title}</title><desc id="{name}-text">{escape(plot.summary)}</desc>
-<clipPath id="{name}-clip"><rect width="{SIDE}" height="{SIDE}"/></clipPath>
+<clipPath id="{name}-clip"><rect width="{PLOT_SIDE}" height="{PLOT_SIDE}"/></clipPath>
 <g class="grid">{_grid(plot.y, y_ticks)}</g>{_all_drawn(plot, f"{name}-clip")}</svg>
 {_tick_labels(plot.x, x_ticks, "x")}{_tick_labels(plot.y, y_ticks, "y")}{_point_labels(plot)}
 <div class="cross" hidden></div><div class="tip" hidden></div></div></div>
@@ -88,15 +87,24 @@ aria-labelledby="{name}-title {name}-text">
 
 
 def bars_html(bars: Bars, name: str) -> str:
-    """Return bars as an HTML table, the longest as long as its column is wide."""
-    longest = max(map(attrgetter("length"), bars.bars), default=0.0) or 1.0
+    """Return bars as an HTML table, the longest as long as its column is wide.
+
+    Where some are negative, all begin in the middle of the column.
+    """
+    lengths = [bar.length for bar in bars.bars]
+    longest = max(map(abs, lengths), default=0.0) or 1.0
+    is_signed = min(lengths, default=0.0) < 0
     rows = []
     for bar in bars.bars:
-        share = max(0.0, bar.length / longest)
+        share = abs(bar.length) / longest
+        place = ""
+        if is_signed:
+            share /= 2
+            place = f";margin-left:{0.5 - share * (bar.length < 0):.1%}"
         kind = css_class("bar", weak=not bar.is_strong)
         rows.append(
             f'<tr><th scope="row"><bdi>{escape(shortened(bar.name, BAR_NAME_LENGTH))}</bdi></th>'
-            f'<td><span class="{kind}" style="width:{share:.1%}"></span></td>'
+            f'<td><span class="{kind}" style="width:{share:.1%}{place}"></span></td>'
             f'<td class="number">{escape(bar.text)}</td></tr>'
         )
     first, second = map(escape, bars.columns)
@@ -184,11 +192,11 @@ def _css_colour(colour: str) -> str:
 
 
 def _x(axis: Axis, value: float) -> float:
-    return SIDE * float(_share(axis, value))
+    return PLOT_SIDE * float(_share(axis, value))
 
 
 def _y(axis: Axis, value: float) -> float:
-    return SIDE * (1 - float(_share(axis, value)))
+    return PLOT_SIDE * (1 - float(_share(axis, value)))
 
 
 def _share(axis: Axis, values: Array | float) -> Array:
@@ -255,7 +263,7 @@ def _log_ticks(axis: Axis) -> list[tuple[float, str]]:
 def _power_text(power: int) -> str:
     if power in (0, 1):
         return str(10**power)
-    return f"10{str(power).translate(RAISED)}"
+    return f"10{str(power).translate(SUPERSCRIPTS)}"
 
 
 def _tick_labels(axis: Axis, ticks: list[tuple[float, str]], name: str) -> str:
@@ -294,7 +302,7 @@ def _grid(axis: Axis, ticks: list[tuple[float, str]]) -> str:
     """Return a horizontal line at every number of the vertical axis."""
     lines = []
     for value, _ in ticks:
-        lines.append(f'<path d="M0 {_y(axis, value):.1f}H{SIDE}"/>')
+        lines.append(f'<path d="M0 {_y(axis, value):.1f}H{PLOT_SIDE}"/>')
     return "".join(lines)
 
 
@@ -317,7 +325,7 @@ def _drawn(series: Series, plot: Plot, clip: str) -> str:
     body = f'<g clip-path="url(#{clip})" class="{kind}">{shapes}</g>'
     if series.chosen is not None:
         x, y = _x(plot.x, series.chosen[0]), _y(plot.y, series.chosen[1])
-        if 0 <= x <= SIDE and 0 <= y <= SIDE:
+        if 0 <= x <= PLOT_SIDE and 0 <= y <= PLOT_SIDE:
             dot = f'd="M{x:.1f} {y:.1f}h.01"'
             body += f'<g class="chosen"><path class="ring" {dot}/><path {dot}/></g>'
     return f'<g{_coloured(series.colour, "series")} data-key="{_key(series)}">{body}</g>'
@@ -329,24 +337,24 @@ def _key(series: Series) -> str:
 
 def _path(series: Series, plot: Plot) -> str:
     """Return the shape of a series, as the path of an SVG."""
-    X = SIDE * _share(plot.x, series.x)
-    Y = SIDE * (1 - _share(plot.y, series.y))
+    X = PLOT_SIDE * _share(plot.x, series.x)
+    Y = PLOT_SIDE * (1 - _share(plot.y, series.y))
     if series.kind == "line":
         return _line(X, Y)
     if series.kind == "band":
-        upper = SIDE * (1 - _share(plot.y, np.asarray(series.upper)))
+        upper = PLOT_SIDE * (1 - _share(plot.y, np.asarray(series.upper)))
         return _line(np.concatenate([X, X[::-1]]), np.concatenate([Y, upper[::-1]])) + "Z"
     if series.kind == "points":
         return _dots(X, Y)
     if series.kind == "ranges":
-        return _ranges(X, Y, SIDE * (1 - _share(plot.y, np.asarray(series.upper))))
+        return _ranges(X, Y, PLOT_SIDE * (1 - _share(plot.y, np.asarray(series.upper))))
     if series.kind == "rug":
         return _rug(X)
     if series.kind == "bars":
         return _bars(X, Y)
     if len(Y):  # a rule, at a height or at a place
-        return f"M0 {Y[0]:.1f}H{SIDE}"
-    return f"M{X[0]:.1f} 0V{SIDE}"
+        return f"M0 {Y[0]:.1f}H{PLOT_SIDE}"
+    return f"M{X[0]:.1f} 0V{PLOT_SIDE}"
 
 
 def _dots(X: Array, Y: Array) -> str:
@@ -372,7 +380,7 @@ def _cells(series: Series, plot: Plot) -> str:
     for shade in range(1, N_SHADES + 1):  # the palest is the page itself
         squares = []
         for row, column in np.argwhere(shades == shade):
-            (left, right), (bottom, top) = X[column], SIDE - Y[row]
+            (left, right), (bottom, top) = X[column], PLOT_SIDE - Y[row]
             squares.append(f"M{left:.1f} {bottom:.1f}H{right:.1f}V{top:.1f}H{left:.1f}Z")
         if squares:
             paths.append(f'<path fill-opacity="{shade / N_SHADES:g}" d="{"".join(squares)}"/>')
@@ -382,8 +390,8 @@ def _cells(series: Series, plot: Plot) -> str:
 def _cell_edges(axis: Axis, places: Array) -> tuple[Array, Array]:
     """Return which of evenly spaced cells are drawn, and where each begins and ends."""
     drawn = np.arange(0, len(places), -(-len(places) // MAX_CELLS))
-    middles = SIDE * _share(axis, places[drawn])
-    half = SIDE / 2
+    middles = PLOT_SIDE * _share(axis, places[drawn])
+    half = PLOT_SIDE / 2
     if len(drawn) > 1:
         half = (middles[-1] - middles[0]) / (len(drawn) - 1) / 2
     return drawn, np.column_stack([middles - half, middles + half])
@@ -392,15 +400,15 @@ def _cell_edges(axis: Axis, places: Array) -> tuple[Array, Array]:
 def _rug(X: Array) -> str:
     marks = []
     for x in thinned(X.tolist(), MAX_DRAWN):
-        marks.append(f"M{x:.1f} {SIDE}v-24")
+        marks.append(f"M{x:.1f} {PLOT_SIDE}v-24")
     return "".join(marks)
 
 
 def _bars(edges: Array, tops: Array) -> str:
     bars = []
     for left, right, top in zip(edges[:-1], edges[1:], tops, strict=True):
-        if top < SIDE:
-            bars.append(f"M{left:.1f} {SIDE}V{top:.1f}H{right:.1f}V{SIDE}Z")
+        if top < PLOT_SIDE:
+            bars.append(f"M{left:.1f} {PLOT_SIDE}V{top:.1f}H{right:.1f}V{PLOT_SIDE}Z")
     return "".join(bars)
 
 

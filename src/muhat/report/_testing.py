@@ -19,6 +19,7 @@ from muhat.figures._testing import shift_title
 from muhat.report._data import Context, ReportSample, data_section
 from muhat.report._document import Cell, Fact, Report, Section, Table
 from muhat.testing import IndependenceResult, Result, TwoSampleResult
+from muhat.testing._wording import size_text
 
 MAX_COLUMNS, MAX_STATISTICS = 1000, 200
 """Columns and statistics that are listed."""
@@ -318,7 +319,16 @@ def _largest_difference(result: TwoSampleResult, first: str, second: str) -> lis
         return []
     most = result.features[0]
     label = f"{shortened(most.name, 30)} differs most"
-    return [Fact(label, shift_text(most.shift), f"standard deviations, {second} − {first}")]
+    size, unit = size_text(most, " SD"), f"standard deviations, {second} − {first}"
+    match most.differs_in:
+        case "share":
+            unit = f"share of rows: {first} → {second}"
+        case "spread" | "mean and spread":
+            unit = f"standard deviation: {first} → {second}"
+            size = size.removeprefix("SD ")
+        case _:
+            size = shift_text(most.shift)
+    return [Fact(label, size, unit)]
 
 
 def _data(context: Context, samples: Sequence[ReportSample], otherwise: str) -> Section:
@@ -403,14 +413,14 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
         rows.append(
             [
                 Cell(each.name, is_name=True),
-                Cell(shift_text(each.shift), each.shift),
+                Cell(size_text(each), each.shift),
                 Cell(number(100 * each.share), each.share),
                 Cell(_p_value_alone(result, each.p_value), each.p_value),
             ]
         )
     titles = ["column", shift_title(first, second), "energy distance, % of its maximum"]
     titles.append("p, corrected for all columns")
-    note = _more(len(result.features) - len(rows))
+    note = f"{_more(len(result.features) - len(rows))} →: from {first} to {second}.".strip()
     return Table("Every column on its own", titles, rows, note=note)
 
 

@@ -27,7 +27,7 @@ And its square, of KME's risk.
 """
 
 NEGLIGIBLE_STRENGTH = 1e-2
-"""A strength up to which next to nothing is to be gained by more iterations, which shrink less."""
+"""Shrinkage strength below which further iterations, which shrink less, are not tried."""
 
 MAX_HARMED_DIMENSION = 2
 """Dimension up to which no shrinkage beats the plain average everywhere (Stein 1956)."""
@@ -46,7 +46,7 @@ class Candidates:
 
 @dataclass(frozen=True, repr=False)
 class Choice:
-    """A filter's parameter, and what it was chosen from.
+    """The chosen parameter of a filter, with all candidates and their scores.
 
     For a batch of samples, every attribute but ``rule``, ``filter`` and ``grid`` has the batch's
     leading dimensions.
@@ -328,7 +328,7 @@ class Scored(Rule):
     def _choice(
         self, scores: Scores, place: int, grid: Array, known: Choice | None = None
     ) -> Choice:
-        """Return the choice from a grid, and from one whose gains are known."""
+        """Return the choice from a grid, and from another grid with known gains."""
         strengths = scores.strengths(place, grid)  # first, as this validates the filter
         gains = scores.gains(place, grid)
         gains = np.where(
@@ -357,7 +357,7 @@ class Scored(Rule):
 
 
 def _tied_from(problem: Problem, gains: Array) -> Array:
-    """Return the gain from which on gains are as large as the largest, but for rounding."""
+    """Return the least gain that equals the largest up to rounding."""
     largest = gains.max(axis=-1)
     return largest - np.maximum(
         GAIN_TOLERANCE * np.abs(largest),

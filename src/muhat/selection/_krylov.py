@@ -471,7 +471,7 @@ class Leading:
 
     @classmethod
     def down_to(cls, problem: BlockProblem, threshold: float) -> Leading:
-        """Return as many as reach down to a threshold."""
+        """Return the leading eigenpairs down to a threshold."""
         count = min(8, problem.n)
         allowed = MAX_BASIS_BYTES // (
             3 * problem.n * problem.root_masses.itemsize
@@ -481,9 +481,7 @@ class Leading:
             if leading.pairs.gamma[0] < threshold or count == problem.n:
                 return leading
             if count >= allowed:
-                needed = (
-                    f"λ must leave no more than {allowed} components, which is what memory allows"
-                )
+                needed = f"λ must keep at most {allowed} components, as more do not fit in memory"
                 raise MuhatError("TruncatedSVD", needed, f"λ = {threshold:.3g}", "use a larger λ")
             count = min(2 * count, problem.n, max(allowed, 1))
 

@@ -20,7 +20,7 @@ from muhat._arrays import Array, share_between_cores, slices, without_rounding
 from muhat._tolerances import GAIN_ROUNDING
 from muhat.filters import Filter, Shrinker
 from muhat.gram import Access, Components, EigenbasisRows, SpectralProblem
-from muhat.gram._problem import HeldOut, eigenpairs_without
+from muhat.gram._problem import HeldOut, HeldOutBasis
 from muhat.selection._base import (
     Candidates,
     Choice,
@@ -202,7 +202,7 @@ class LeftOutScores(Scores):
 def _poles_of(
     problem: SpectralProblem, candidates: Candidates, known: Iterable[Poles] = ()
 ) -> Poles | None:
-    """Return poles by whose resolvents a filter is accurate, if there are any."""
+    """Return poles whose resolvents represent a filter accurately, or None."""
     if not candidates.filter.analytic or not problem.spectrum.largest:
         return None
     return find_poles(cast(Filter, candidates.filter), candidates.grid, _interval(problem), known)
@@ -259,8 +259,7 @@ def gain_errors(
     It comes from the gain's terms at these rows, which have equal masses.
 
     The gain is the mean over i of ‖k(x_i, ·) − m_i‖² − ‖k(x_i, ·) − μ_λ^(−i)‖²; its error is the
-    spread of these differences over the root of n. What it says is how far the gain on this sample
-    may be from that.
+    spread of these differences over the root of n: an estimate of the sampling error of the gain.
     """
     terms = [_terms_of_grid(problem, rows, choice) for choice in choices]
     if len(rows.masses) < 2:
@@ -317,7 +316,8 @@ def _terms(problem: SpectralProblem, rows: EigenbasisRows, filter: Shrinker, gri
     largest = _interval(problem).largest
     r = 1 - cast(Filter, filter).path(largest * poles.points / (1 - rows.masses[0]), grid).T
     nodes = Nodes.from_poles(problem.components.gamma, len(rows.masses), largest, [poles])
-    parts = zip(*at_nodes(problem, rows, nodes, centred=False), strict=True)
+    terms = at_nodes(problem, rows, nodes, centred=False)
+    parts = zip(*(each.by_row() for each in terms), strict=True)
     linear, quadratic = (poles.weights(largest * np.concatenate(each, axis=-1)) for each in parts)
     return -(2 * linear @ r + quadratic @ r**2) / rows.masses[:, None]
 
@@ -351,25 +351,23 @@ class HeldOutFits:
         Ĉ is diag(γ), and F takes away its Σ p_i φ_i φ_iᵀ.
         """
         whole, rest = problem.components, (1 - held_out.mass)[:, None]
-        gamma, V = eigenpairs_without(whole.gamma, held_out.covariance, rest[..., None])
-        gamma = without_rounding(gamma, problem.n)
+        basis = HeldOutBasis.from_covariance(whole.gamma, held_out.covariance, rest[..., None])
         mean = (whole.mean[..., None, :] - held_out.mean) / rest
         kappa = np.broadcast_to(held_out.kappa, rest.shape[:1])
         target = kappa[:, None] * (whole.target[..., None, :] - held_out.target)
-
-        def turned(vectors: Array) -> Array:
-            return np.einsum("...ri,...r->...i", V, vectors)
-
+        towards = held_out.mean - held_out.mass[:, None] * mean
+        columns = np.stack([mean, np.broadcast_to(target, mean.shape), towards], axis=-1)
+        mean, target, towards = np.moveaxis(basis.turned(columns), -1, 0)
+        remaining_squares = 1 / problem.spectrum.effective_size - held_out.squared_masses
         return cls(
             mass=held_out.mass,
-            effective_size=rest[:, 0] ** 2
-            / (1 / problem.spectrum.effective_size - held_out.squared_masses),
+            effective_size=rest[:, 0] ** 2 / remaining_squares,
             outside=kappa**2 * np.asarray(problem.target_outside)[..., None],
             own=np.asarray(held_out.own)[..., None],
-            gamma=gamma,
-            mean=turned(mean),
-            target=turned(np.broadcast_to(target, held_out.mean.shape)),
-            towards=turned(held_out.mean - held_out.mass[:, None] * mean),
+            gamma=without_rounding(basis.gamma, problem.n),
+            mean=mean,
+            target=target,
+            towards=towards,
         )
 
     def __add__(self, other: HeldOutFits) -> HeldOutFits:

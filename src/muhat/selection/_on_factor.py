@@ -4,16 +4,15 @@ With G = (A + s)⁻¹ and s = (1 − p)λ, the leave-one-out score of F-KMSE tak
 diagonals of AG and AG². The first two are functions of A times q, which some dozen products give to
 rounding for every λ (Lanczos). The diagonals come from a factor Z Zᵀ, and for what it misses of
 each row i from one eigenvalue δ_i: what is left of A_ii, spread over the part of the row that the
-eigenvectors of Z Zᵀ do not span. What that is wrong by on average over the rows is estimated at the
-chosen λ from a few random vectors (Hutchinson's trace estimate of the difference, which is small)
-and corrected. What is left is the spread around that average: the gain is off by up to a quarter of
-its standard error, while the chosen λ loses a fiftieth of it or less (measured in docs/scale.md).
+eigenvectors of Z Zᵀ do not span. What that is wrong by is estimated at the chosen λ from a few
+random vectors z, as z_i (Gz)_i is G_ii on average: λ is chosen with its averages over groups of
+rows, and the gain of the chosen λ is corrected row by row, to second order. Its error is known from
+how the random vectors differ (docs/scale.md has what was measured).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -44,7 +43,7 @@ MAX_SCORE_ERROR = 0.1
 N_GROUPS = 4
 """Groups of rows, beside the pivots, that the factor describes about equally well."""
 
-N_PROBES = 16
+N_PROBES = 24
 """Random vectors from which the error of the factor's diagonals is estimated."""
 
 PROBE_TOL = 1e-6
@@ -53,10 +52,16 @@ PROBE_TOL = 1e-6
 MAX_PROBE_STEPS = 40
 """The most products with A for that."""
 
+SAME_LAMBDA = 0.1
+"""The logarithm of the ratio of λ up to which a correction at one serves the other."""
+
+SMALL_STEP = 1e-3
+"""The step of central differences."""
+
 CONVERGED = 1e-11
 """The relative change at which the weights have converged."""
 
-NEARLY_CONVERGED = 1e-6
+CONVERGED_FOR_SCORES = 1e-6
 """The same for λ that are scored only."""
 
 MAX_STEPS = 150
@@ -66,7 +71,7 @@ CONVERGED_BELOW = 10.0
 """λ down to the chosen one divided by this are scored by converged products."""
 
 MAX_ROUNDS = 5
-"""How often the choice may move to a λ that products have not converged for yet."""
+"""How often the choice may move to a λ that products or the correction are not for yet."""
 
 FIRST_STEPS = 16
 """Products before the weights are looked at for the first time."""
@@ -135,7 +140,7 @@ class Lanczos:
         return len(self.alpha)
 
     def advance(self, steps: int) -> None:
-        """Take products until there are so many, or the space is exhausted."""
+        """Take products up to this number, or until the Krylov space is exhausted."""
         while self.steps < min(steps, len(self.q)) and not self.is_exhausted:
             k = self.steps
             if k == len(self.basis):
@@ -268,25 +273,29 @@ class FactorResolvents:
         ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Correction:
-    """What the diagonals of A(A + s)⁻¹ and A(A + s)⁻² lack on average over groups of rows.
+    """What the diagonals of A(A + s)⁻¹ and A(A + s)⁻² lack, estimated at one s.
 
-    It is size/(distance + s) for the first, whose derivative is minus that of the second, as both
-    were estimated at one s; around it they are right to first order.
+    Its average over groups of rows is size/(distance + s) for the first, whose derivative is minus
+    that of the second; around the s of the estimate both are right to first order.
     """
 
     groups: Array
     """The group of each row."""
     size: Array
     distance: Array
-    error: Array
-    """The standard error of the size."""
+    spread: Array
+    """What each random vector says that a row's first diagonal lacks at that s beyond the average.
+
+    Shape (n, vectors). Of a single row this is mostly noise, which is averaged in what is linear in
+    it. Of the second diagonal it does not show in a gain.
+    """
 
     @classmethod
     def none(cls, n: int) -> Correction:
         """Return the correction that adds nothing."""
-        return cls(np.zeros(n, int), np.zeros(1), np.zeros(1), np.zeros(1))
+        return cls(np.zeros(n, int), np.zeros(1), np.zeros(1), np.zeros((n, 1)))
 
     @classmethod
     def at(
@@ -300,23 +309,16 @@ class Correction:
         exact = _solve(problem.gram, s, resolvents, signs)
         if exact is None:
             return None
-        groups = resolvents.groups
-        counts = np.bincount(groups)
-
-        def in_groups(values: Array) -> Array:
-            return np.bincount(groups, values) / counts
-
         near = resolvents.inverse(s, signs)
-        gaps, gaps2 = (signs * (exact - near)).T, (exact**2 - near**2).T
-        by_probe = np.stack([in_groups(each) for each in gaps])
-        known, known2 = map(in_groups, resolvents.inverse_diagonals(s))
-        own = known + by_probe.mean(axis=0)  # the diagonal of G
-        own2 = known2 + in_groups(gaps2.mean(axis=0))
-        once, twice = (in_groups(each[:, 0]) for each in resolvents.diagonals(np.array([s])))
-        lacking, lacking2 = 1 - s * own - once, own - s * own2 - twice
-        error = s * by_probe.std(axis=0, ddof=1) / np.sqrt(N_PROBES)
+        known, known2 = resolvents.inverse_diagonals(s)[..., None]
+        once, twice = resolvents.diagonals(np.array([s]))
+        own, own2 = known + signs * (exact - near), known2 + exact**2 - near**2
+        by_vector = 1 - s * own - once
+        groups = resolvents.groups
+        lacking = np.bincount(groups, by_vector.mean(axis=1)) / np.bincount(groups)
+        lacking2 = np.bincount(groups, (own - s * own2 - twice).mean(axis=1)) / np.bincount(groups)
         reach = np.maximum(quotient(lacking, lacking2), s)
-        return cls(groups, lacking * reach, reach - s, error * reach)
+        return cls(groups, lacking * reach, reach - s, by_vector - lacking[groups, None])
 
     def on(self, s: Array) -> tuple[Array, Array]:
         """Return what is to be added to both diagonals: shape (n, len(s))."""
@@ -349,6 +351,15 @@ def _solve(gram: DenseGram, s: float, resolvents: FactorResolvents, right: Array
     return None
 
 
+@dataclass(frozen=True)
+class Refinement:
+    """What is added to the gain of one λ, and how far that may be off."""
+
+    gain: float
+    error: float
+    """Two standard errors of the random vectors, in units of the gain's own standard error."""
+
+
 class ScoresOnFactor(Scores):
     """The leave-one-out gains of F-KMSE, and of constant filters, for equal masses."""
 
@@ -367,12 +378,10 @@ class ScoresOnFactor(Scores):
         """The least λ for which products with A have converged."""
         self.correction = Correction.none(problem.n)
         self.unshrunk = problem.left_out.sums.unshrunk
+        self._factor = float(bias_factor)
 
     def gains(self, place: int, grid: Array) -> Array:
-        filter = self.filters[place]
-        factor = 1.0
-        if np.isfinite(self.bias_factor):
-            factor = float(self.bias_factor)
+        filter, factor = self.filters[place], self._factor
         if filter.constant:
             r, sums = 1 - filter.at_zero(grid), self.problem.left_out.sums
             return 0.0 - (2 * sums.linear * r + factor * sums.quadratic * r**2)
@@ -381,52 +390,60 @@ class ScoresOnFactor(Scores):
             numbers = np.flatnonzero(part)
             chunks += [numbers[some] for some in slices(0, len(numbers), PARAMETERS_PER_BLOCK)]
         found = share_between_cores(
-            lambda some: self.terms(grid[some], factor).mean(axis=0), chunks
+            lambda some: self._terms(grid[some], factor)(*self._diagonals(grid[some])).mean(axis=0),
+            chunks,
         )
         gains = np.empty(len(grid))
         gains[np.concatenate(chunks)] = np.concatenate(found)
         return gains
 
-    def terms(self, grid: Array, factor: float) -> Array:
-        """Return what each λ gains at each row: shape (n, parameters).
+    def _diagonals(self, grid: Array) -> list[Array]:
+        """Return the diagonals of A(A + s)⁻¹ and A(A + s)⁻² for each λ: shape (n, parameters)."""
+        s = (1 - 1 / self.problem.n) * grid
+        return list(map(np.add, self.resolvents.diagonals(s), self.correction.on(s)))
+
+    def _terms(self, grid: Array, factor: float) -> Callable[[Array, Array], Array]:
+        """Return what each λ gains at each row, as a function of both diagonals.
 
         With M = (Ĉ + s)⁻¹, leaving φ = k(x_i, ·) out makes it M_i = M + p MφφᵀM/(1 − a),
         a = p φᵀMφ (Sherman and Morrison). F-KMSE moves m_i = (μ̂ − pφ)/c by −h = −λc M_i m_i, which
-        gains −2⟨φ − m_i, h⟩ − ‖h‖².
+        gains −2⟨φ − m_i, h⟩ − ‖h‖². All are of shape (n, parameters).
         """
         p, q = 1 / self.problem.n, self.problem.root_masses
         c = 1 - p
-        s = c * grid
-        a, a2 = map(np.add, self.resolvents.diagonals(s), self.correction.on(s))
         if grid.min() >= self.converged_from:
-            b, b2 = self.problem.lanczos.products(s)
+            b, b2 = self.problem.lanczos.products(c * grid)
         else:
-            b, b2 = self.resolvents.products(s, q)
+            b, b2 = self.resolvents.products(c * grid, q)
         whole, whole2 = q @ b, q @ b2  # μ̂ᵀMμ̂ and μ̂ᵀM²μ̂
         b, b2 = np.sqrt(p) * b, np.sqrt(p) * b2  # p φᵀMμ̂ and p φᵀM²μ̂, as a and a2 are of φ
-        left = 1 - a
-        moved = (b - p * a) / (c * p * left)  # φᵀM_i m_i
-        linear = moved - (whole - 2 * b + p * a) / c**2 - p * left * moved**2
-        quadratic = (whole2 - 2 * b2 + p * a2) / c**2
-        quadratic += (2 * (b2 - p * a2) / c + p * a2 * moved) * moved
-        return -grid * c * (2 * linear + factor * grid * c * quadratic)
 
-    def error(self, place: int, lam: float) -> float:
-        """Return how far one λ's gain may be off: two standard errors of the correction.
+        def terms(a: Array, a2: Array) -> Array:
+            left = 1 - a
+            moved = (b - p * a) / (c * p * left)  # φᵀM_i m_i
+            linear = moved - (whole - 2 * b + p * a) / c**2 - p * left * moved**2
+            quadratic = (whole2 - 2 * b2 + p * a2) / c**2
+            quadratic += (2 * (b2 - p * a2) / c + p * a2 * moved) * moved
+            return -grid * c * (2 * linear + factor * grid * c * quadratic)
 
-        It is in units of the gain's own standard error.
+        return terms
+
+    def refinement(self, lam: float) -> Refinement:
+        """Return what the rows' own corrections add to the gain of the λ they were estimated at.
+
+        They are noisy. Their second order is taken from products of two random vectors' estimates,
+        whose noise is independent.
         """
-        one = np.array([lam])
-        unit = float(self.terms(one, 1.0).std(ddof=1)) / np.sqrt(self.problem.n)
-        wider = replace(self.correction, size=self.correction.size + 2 * self.correction.error)
-        other = copy(self)
-        other.correction = wider
-        gap = abs(float(other.gains(place, one)[0] - self.gains(place, one)[0]))
-        if not gap:
-            return 0.0
-        if unit:
-            return gap / unit
-        return np.inf
+        grid, spread = np.array([lam]), self.correction.spread
+        a, a2 = self._diagonals(grid)
+        step, terms = SMALL_STEP * (1 - a), self._terms(grid, self._factor)
+        above, at, below = terms(a + step, a2), terms(a, a2), terms(a - step, a2)
+        slope, curvature = (above - below) / (2 * step), (above - 2 * at + below) / step**2
+        others = (spread.sum(axis=1, keepdims=True) - spread) / (N_PROBES - 1)
+        by_vector = (slope * spread + curvature / 2 * spread * others).mean(axis=0)
+        error = 2 * by_vector.std(ddof=1) / np.sqrt(N_PROBES)
+        unit = self._terms(grid, 1.0)(a, a2).std(ddof=1) / np.sqrt(self.problem.n)
+        return Refinement(float(by_vector.mean()), float(quotient(error, unit)))
 
     def strengths(self, place: int, grid: Array) -> Array:
         filter, lanczos = self.filters[place], self.problem.lanczos
@@ -473,18 +490,26 @@ def choose_on_factor(
     if choices is None:
         return None
     rest = 1 - problem.mass_range[1]
-    correction = Correction.at(rest * choices[place].parameter, problem, resolvents)
-    if correction is None:
+    for _ in range(MAX_ROUNDS):
+        before: Any = choices[place].parameter
+        correction = Correction.at(rest * before, problem, resolvents)
+        if correction is None:
+            return None
+        scores.correction = correction
+        choices = _converged_choices(rule, scores, candidates, place)
+        if choices is None:
+            return None
+        lam: Any = choices[place].parameter
+        if abs(np.log(lam / before)) <= SAME_LAMBDA:
+            break
+    else:
         return None
-    scores.correction = correction
-    choices = _converged_choices(rule, scores, candidates, place)
-    if choices is None:
+    refinement = scores.refinement(lam)
+    if refinement.error > MAX_SCORE_ERROR:
         return None
-    error = scores.error(place, choices[place].parameter)
-    if error > MAX_SCORE_ERROR:
-        return None
-    choices[place] = _with_solution(problem, choices[place])
-    return FactorChoices(choices, error)
+    choice = choices[place]
+    choices[place] = _with_solution(problem, replace(choice, gains=choice.gains + refinement.gain))
+    return FactorChoices(choices, refinement.error)
 
 
 def _converged_choices(
@@ -500,7 +525,7 @@ def _converged_choices(
         lam: Any = choices[place].parameter
         if lam >= scores.converged_from and lanczos.converge(lam):
             return choices
-        if not lanczos.converge(lam / CONVERGED_BELOW, NEARLY_CONVERGED):
+        if not lanczos.converge(lam / CONVERGED_BELOW, CONVERGED_FOR_SCORES):
             return None
         scores.converged_from = lam / CONVERGED_BELOW
     return None

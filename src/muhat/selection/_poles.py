@@ -50,7 +50,7 @@ ROWS_PER_BLOCK = 512
 MIN_ROWS_COMPRESSED = 500
 """Fewest rows for which all resolvents are written as sums of few functions of γ."""
 
-SKETCH_SIZE = 128
+SKETCH_SIZE = 160
 """Random sums of resolvents in which these functions are searched; twice that on a second try."""
 
 
@@ -387,19 +387,22 @@ class Moments:
     @classmethod
     def _from_some(cls, problem: SpectralProblem, rows: EigenbasisRows, nodes: Nodes) -> Moments:
         """Compute them for some rows, some poles at a time."""
+        one_mass = problem.mass_range[0] == problem.mass_range[1]
         order = np.argsort(rows.masses, kind="stable")
         kinds, starts = np.unique(rows.masses[order], return_index=True)
-        one_mass = problem.mass_range[0] == problem.mass_range[1]
 
-        def summed(values: Array) -> Array:
-            if one_mass:
-                return values.sum(axis=-2, keepdims=True)
+        def in_groups(values: Array) -> Array:
             return np.add.reduceat(values[..., order, :], starts, axis=-2)
 
         linear, quadratic = [], []
-        for at_poles in at_nodes(problem, rows, nodes, one_mass):
-            linear.append(summed(at_poles[0]))
-            quadratic.append(summed(at_poles[1]))
+        for terms in at_nodes(problem, rows, nodes, one_mass):
+            if one_mass:
+                both = terms.sums()
+            else:
+                by_row = terms.by_row()
+                both = in_groups(by_row[0]), in_groups(by_row[1])
+            linear.append(both[0])
+            quadratic.append(both[1])
         return cls(
             nodes.z,
             1 - kinds,
@@ -443,19 +446,52 @@ class Moments:
         return gains
 
 
-def at_nodes(
-    problem: SpectralProblem, rows: EigenbasisRows, nodes: Nodes, centred: bool
-) -> Iterator[tuple[Array, Array]]:
-    """Yield the linear and the quadratic term of every row's gain, some poles at a time.
+@dataclass(frozen=True, eq=False)
+class ResolventTerms:
+    """The linear and the quadratic term of every row's gain at some poles.
 
     These are p_i ⟨φ_i − m_i, R_i (m_i − f_i)⟩ and p_i ⟨m_i − f_i, R_i (m_i − f_i)⟩.
 
     With R = (z − Ĉ)⁻¹, a = φ_iᵀRφ_i, b = φ_iᵀRμ̂ and e = φ_iᵀRf*, taking p_i φ_i φ_iᵀ away from Ĉ
     leaves the resolvent R_i = R − p_i Rφ_i φ_iᵀR/t, t = 1 + p_i a (Sherman and Morrison). m_i − f_i
-    is v + βφ_i with v = μ̂/c − κf*, so that with g = p_i (b/c − κe) the two are
+    is v + βφ_i with v = μ̂/c − κf*, so that with h = p_i (b/c − κe) − β the two are
 
-        [p_i (b − μ̂ᵀRμ̂)/c − p_i κ(e − μ̂ᵀRf*) + p_i (b − a) (g − β)/t]/c   and
-        p_i vᵀRv − [g (g − 2β) − β² p_i a]/t.
+        [p_i (b − μ̂ᵀRμ̂)/c − p_i κ(e − μ̂ᵀRf*) + p_i (b − a) h/t]/c   and   p_i vᵀRv + β² − h²/t.
+    """
+
+    first: Array
+    """p_i (b − μ̂ᵀRμ̂)/c − p_i κ(e − μ̂ᵀRf*), without what sums to zero where that is left out."""
+    gap: Array
+    """p_i (b − a)."""
+    h: Array
+    ratio: Array
+    """h/t."""
+    form: Array
+    """p_i vᵀRv + β²."""
+    rest: Array
+    """c."""
+
+    def by_row(self) -> tuple[Array, Array]:
+        """Return both terms of each row: shape (..., rows, poles)."""
+        return (self.first + self.gap * self.ratio) / self.rest, self.form - self.h * self.ratio
+
+    def sums(self) -> tuple[Array, Array]:
+        """Return the sums over rows, which all have the same c."""
+        linear = np.einsum("...ij,...ij->...j", self.gap, self.ratio)[..., None, :]
+        quadratic = np.einsum("...ij,...ij->...j", self.h, self.ratio)[..., None, :]
+        return (self._total(self.first) + linear) / self.rest[0], self._total(self.form) - quadratic
+
+    def _total(self, values: Array) -> Array:
+        """Return the sum over rows of values that may be the same for all of them."""
+        if values.shape[-2] == len(self.rest):
+            return values.sum(axis=-2, keepdims=True)
+        return len(self.rest) * values
+
+
+def at_nodes(
+    problem: SpectralProblem, rows: EigenbasisRows, nodes: Nodes, centred: bool
+) -> Iterator[ResolventTerms]:
+    """Yield the terms of every row's gain, some poles at a time.
 
     Over all rows, b − μ̂ᵀRμ̂ and e − μ̂ᵀRf* have the mean zero: where all have one mass they can be
     left out (``centred``), which leaves what is of the order of p_i.
@@ -464,6 +500,8 @@ def at_nodes(
     update = rows.update
     c, beta, kappa = update.rest[:, None], update.beta[:, None], update.kappa[:, None]
     root, ones = np.sqrt(components.gamma), np.ones_like(components.gamma)
+    if centred and not problem.has_target:  # rows differ in neither
+        p, c, beta = p[:1], c[:1], beta[:1]
 
     def form(x: Array, y: Array) -> Callable[[slice], Array]:
         return nodes.sums((x * y)[..., None, :], ones)
@@ -476,23 +514,22 @@ def at_nodes(
         target, mean_target, target_target = nodes.sums(rows.U, root * f), form(m, f), form(f, f)
     for some in slices(0, len(nodes.z), POLES_PER_BLOCK):
         pa, pb, whole = own(some), q * mean(some), mean_mean(some)
-        g, form_of_v = pb / c, whole / c**2
-        first: Array | float = 0.0
+        h, form_of_v = pb / c, whole / c**2
+        h -= beta
+        first: Array = np.zeros((1, 1))
         if not centred:
             first = (pb - p * whole) / c
         if problem.has_target:
             pe, crossed = q * target(some), mean_target(some)
             outside = np.asarray(problem.target_outside)[..., None, None] / nodes.z[some]
-            g -= kappa * pe
+            h -= kappa * pe
             form_of_v = (
                 form_of_v - 2 * kappa / c * crossed + kappa**2 * (target_target(some) + outside)
             )
             first = first - (kappa - centred) * (pe - p * crossed)
-        t = 1 + pa
-        yield (
-            (first + (pb - pa) * (g - beta) / t) / c,
-            p * form_of_v - (g * (g - 2 * beta) - beta**2 * pa) / t,
-        )
+        gap = np.subtract(pb, pa, out=pb)
+        pa += 1
+        yield ResolventTerms(first, gap, h, h / pa, p * form_of_v + beta**2, update.rest[:, None])
 
 
 def _times(real: Array, complex_values: Array) -> Array:

@@ -18,18 +18,20 @@ right-hand side", has the digits that each of the two loses where the other is u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
+from typing import TypeAlias
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebpts1, chebvander
 
-from muhat._arrays import Array, quotient, rounding, share_between_cores, slices
+from muhat._arrays import Array, Found, quotient, rounding, share_between_cores, slices
 from muhat._tolerances import MAX_SMOOTHER_FIT_ERROR, TINY_SHARE
 from muhat.errors import MuhatError
 from muhat.filters import Filter
-from muhat.gram._problem import eigenpairs_without
+from muhat.gram._problem import HeldOutBasis
 from muhat.selection._base import Candidates
 from muhat.selection._leave_one_out import MAX_ROWS_REFIT, MIN_CHUNKS, is_heavy, refit_chunks
 from muhat.selection._poles import Interval, Nodes, Poles, first_accurate, poles_to_try
@@ -41,8 +43,26 @@ N_SCALES = 16
 Between them it is interpolated.
 """
 
-ROWS_PER_BLOCK = 1024
-"""Rows of which the resolvent is held at once, at all poles."""
+ROWS_PER_BLOCK = 512
+"""Rows that a core works on together, at all poles."""
+
+
+Prediction: TypeAlias = tuple[int, Array | slice, int, Array]
+"""Left-out predictions, measured from the mean.
+
+The filter's place, rows, a column of the outputs and an array of shape (parameters, rows).
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class AtPoles:
+    """The resolvents that filters share, and each filter as a sum of some, by its place."""
+
+    nodes: Nodes
+    where: dict[int, slice]
+    """Which of the poles a filter has."""
+    c: dict[int, Array]
+    """Its coefficients: shape (scales, parameters, poles)."""
 
 
 class LeaveOneOutSmoother:
@@ -129,22 +149,29 @@ class LeaveOneOutSmoother:
 
         Poles that were found before, by the filter's place, are not looked for again.
         """
-        scores = [np.zeros(len(each.grid)) for each in candidates]
         Z, masses = self.regression.Z, self.regression.masses
-        for place, rows, column, predicted in self._predictions(candidates, poles):
-            scores[place] += (Z[rows, column] - predicted) ** 2 @ masses[rows]
-        return scores
+
+        def summed(predictions: Iterable[Prediction]) -> list[Array]:
+            scores = [np.zeros(len(each.grid)) for each in candidates]
+            for place, rows, column, predicted in predictions:
+                scores[place] += (Z[rows, column] - predicted) ** 2 @ masses[rows]
+            return scores
+
+        by_chunk = self._for_chunks(summed, candidates, poles)
+        return [np.sum(own, axis=0) for own in zip(*by_chunk, strict=True)]
 
     def predictions(
         self, filter: Filter, parameter: float, poles: dict[int, Poles] | None = None
     ) -> Array:
         """Return the left-out predictions of one parameter, of shape (n, columns)."""
-        predictions = np.empty_like(self.regression.Z)
-        for _, rows, column, predicted in self._predictions(
-            [Candidates(filter, np.array([parameter]))], poles
-        ):
-            predictions[rows, column] = predicted[0]
-        return predictions + self.regression.mean
+        found = np.empty_like(self.regression.Z)
+
+        def keep(predictions: Iterable[Prediction]) -> None:
+            for _, rows, column, predicted in predictions:
+                found[rows, column] = predicted[0]
+
+        self._for_chunks(keep, [Candidates(filter, np.array([parameter]))], poles)
+        return found + self.regression.mean
 
     def poles(self, candidates: Sequence[Candidates]) -> dict[int, Poles]:
         """Return accurate poles for each filter that has some, by its place."""
@@ -155,30 +182,44 @@ class LeaveOneOutSmoother:
                 found[place] = poles
         return found
 
-    def _predictions(
-        self, candidates: Sequence[Candidates], poles: dict[int, Poles] | None
-    ) -> Iterator[tuple[int, Array, int, Array]]:
-        """Yield predictions, measured from the mean.
-
-        The filter's place, rows, a column and (parameters, rows).
-        """
+    def _for_chunks(
+        self,
+        work: Callable[[Iterable[Prediction]], Found],
+        candidates: Sequence[Candidates],
+        poles: dict[int, Poles] | None,
+    ) -> list[Found]:
+        """Return ``work`` of the predictions of each chunk of rows, chunks shared between cores."""
         if poles is None:
             poles = self.poles(candidates)
+        found = []
         if poles:
-            yield from self._at_poles(candidates, poles)
+            shared = self._shared(candidates, poles)
+            found = share_between_cores(
+                lambda rows: work(self._at_poles(shared, rows)), self._chunks()
+            )
+        return [*found, work(self._by_refits(candidates, poles))]
+
+    def _chunks(self) -> Iterator[Array | slice]:
+        """Yield the rows that are not heavy, some at a time; consecutive ones need no copy."""
+        for chunk in slices(0, len(self.light), ROWS_PER_BLOCK):
+            rows = self.light[chunk]
+            if rows[-1] - rows[0] < len(rows):
+                yield slice(int(rows[0]), int(rows[-1]) + 1)
+            else:
+                yield rows
+
+    def _by_refits(
+        self, candidates: Sequence[Candidates], poles: dict[int, Poles]
+    ) -> Iterator[Prediction]:
+        """Yield the predictions of heavy rows, and of all rows for filters without poles."""
         for place, each in enumerate(candidates):
             for some, refits in self._refits(each, poles.get(place)):
                 predicted = refits.predictions(each)
                 for column in range(predicted.shape[-1]):
                     yield place, some, column, predicted[..., column]
 
-    def _at_poles(
-        self, candidates: Sequence[Candidates], poles: dict[int, Poles]
-    ) -> Iterator[tuple[int, Array, int, Array]]:
-        """Yield the predictions of all rows that are not heavy.
-
-        Resolvents are shared by filters and parameters.
-        """
+    def _shared(self, candidates: Sequence[Candidates], poles: dict[int, Poles]) -> AtPoles:
+        """Return what the rows of all chunks are predicted from."""
         distinct = list(dict.fromkeys(poles.values()))
         nodes = self._nodes(distinct)
         where, c = {}, {}
@@ -186,17 +227,20 @@ class LeaveOneOutSmoother:
             number = distinct.index(own)
             where[place] = slice(*nodes.starts[number : number + 2])
             c[place] = self._coefficients(own, candidates[place])
-        Z, means = self.regression.Z, self.regression.left_out_means
-        for chunk in slices(0, len(self.light), ROWS_PER_BLOCK):
-            rows = self.light[chunk]
-            ratio, basis = self._ratios(nodes, rows), self._basis(1 - self.regression.masses[rows])
-            for column in range(Z.shape[1]):
-                # what remains of the ratio far from the spectrum
-                own = Z[rows, column] - means[rows, column]
-                f = ratio(column) / self.regression.root_masses[rows, None] - own[:, None]
-                for place, some in where.items():
-                    predicted = _summed(c[place], f[:, some], basis)
-                    yield place, rows, column, predicted + means[rows, column]
+        return AtPoles(nodes, where, c)
+
+    def _at_poles(self, shared: AtPoles, rows: Array | slice) -> Iterator[Prediction]:
+        """Yield the predictions of some rows; filters and parameters share the resolvents."""
+        Z, means = self.regression.Z[rows], self.regression.left_out_means[rows]
+        ratio = self._ratios(shared.nodes, rows)
+        basis = self._basis(1 - self.regression.masses[rows])
+        for column in range(Z.shape[1]):
+            # what remains of the ratio far from the spectrum
+            own = Z[:, column] - means[:, column]
+            f = ratio(column) / self.regression.root_masses[rows, None] - own[:, None]
+            for place, some in shared.where.items():
+                predicted = _summed(shared.c[place], f[:, some], basis)
+                yield place, rows, column, predicted + means[:, column]
 
     def _nodes(self, chosen: Sequence[Poles]) -> Nodes:
         gamma = self.regression.gamma[self.spanned]
@@ -210,33 +254,34 @@ class LeaveOneOutSmoother:
         real, imaginary = np.split(np.stack([poles.fit(each).T for each in values]), 2, axis=-1)
         return real + 1j * imaginary
 
-    def _ratios(self, nodes: Nodes, rows: Array) -> Callable[[int], Array]:
+    def _ratios(self, nodes: Nodes, rows: Array | slice) -> Callable[[int], Array]:
         """Return (GD(Z − m_i))_i/G_ii of some rows at all poles, as a function of the column.
 
         m_i is the left-out mean.
-
-        Where eigenvectors do not span everything, G has (I − UUᵀ)/z beside them.
         """
-        regression, everywhere = self.regression, slice(0, len(nodes.z))
-        U, q = regression.U[rows, self.spanned], regression.root_masses[rows]
-        projected, is_low_rank = regression.projected[self.spanned], U.shape[1] < regression.n
-
-        def resolvent(vectors: Array, coefficients: Array, whole: Array) -> Array:
-            values = nodes.sums(vectors, coefficients)(everywhere)
-            if is_low_rank:
-                values = values + (whole - vectors @ coefficients)[:, None] / nodes.z
-            return values
-
+        regression, U = self.regression, self.regression.U[rows, self.spanned]
+        projected, q = regression.projected[self.spanned], regression.root_masses[rows]
+        Z, means = regression.Z[rows], regression.left_out_means[rows]
         diagonal = self._diagonal(nodes, rows)
-        ones: Array | float = 0.0
-        if regression.has_intercept:
-            ones = resolvent(U, projected[:, -1], q) / diagonal
 
         def of(column: int) -> Array:
-            ratio = resolvent(U, projected[:, column], q * regression.Z[rows, column]) / diagonal
-            return ratio - regression.left_out_means[rows, column, None] * ones
+            terms = np.multiply.outer(-means[:, column], projected[:, -1])
+            terms += projected[:, column]
+            terms *= U
+            return self._resolvent(nodes, terms, q * (Z[:, column] - means[:, column])) / diagonal
 
         return of
+
+    def _resolvent(self, nodes: Nodes, terms: Array, whole: Array) -> Array:
+        """Return Σ_k terms_ik/(z − γ_k) of each row i at all poles.
+
+        Where eigenvectors do not span everything, G has (I − UUᵀ)/z beside them: what the terms of
+        a row lack to the whole.
+        """
+        values = nodes.sums(terms, np.ones(terms.shape[1]))(slice(0, len(nodes.z)))
+        if terms.shape[1] < self.regression.n:
+            values = values + (whole - terms.sum(axis=1))[:, None] / nodes.z
+        return values
 
     def functions(self, filter: Filter, parameter: float) -> Array:
         """Return the smoothers made without each row: shape (columns, components, rows).
@@ -254,8 +299,7 @@ class LeaveOneOutSmoother:
         if poles is not None:
             nodes, c = self._nodes([poles]), self._coefficients(poles, candidates)[:, 0]
             resolvent = 1 / (nodes.z - regression.gamma[:, None])
-            for chunk in slices(0, len(self.light), ROWS_PER_BLOCK):
-                rows = self.light[chunk]
+            for rows in self._chunks():
                 ratio, basis = self._ratios(nodes, rows), self._basis(1 - regression.masses[rows])
                 whole = np.real(resolvent @ c.T) @ basis.T
                 for column, function in enumerate(functions):
@@ -284,11 +328,10 @@ class LeaveOneOutSmoother:
             resolvent = 1 / (nodes.z - regression.gamma[self.spanned, None])
             if U.shape[1] < regression.n:  # G_ji = Σ_k U_jk U_ik (1/(z − γ_k) − 1/z) for j ≠ i
                 resolvent = resolvent - 1 / nodes.z
-            for chunk in slices(0, len(self.light), ROWS_PER_BLOCK):
-                rows = self.light[chunk]
+            for rows in self._chunks():
                 diagonal = self._diagonal(nodes, rows)
                 basis = self._basis(1 - regression.masses[rows])
-                factors = np.zeros((len(rows), len(resolvent)))
+                factors = np.zeros((len(diagonal), len(resolvent)))
                 for each, own in zip(c, basis.T, strict=True):
                     factors += np.real((each / diagonal) @ resolvent.T) * own[:, None]
                 weights[rows] = ((U[rows] * factors) @ U.T) * (q / q[rows, None])
@@ -302,17 +345,14 @@ class LeaveOneOutSmoother:
             weights += lacking[:, None] * others
         return weights
 
-    def _diagonal(self, nodes: Nodes, rows: Array) -> Array:
+    def _diagonal(self, nodes: Nodes, rows: Array | slice) -> Array:
         """Return G_ii of some rows at all poles."""
-        U = self.regression.U[rows, self.spanned]
-        diagonal = nodes.sums(U**2, np.ones(U.shape[1]))(slice(0, len(nodes.z)))
-        if U.shape[1] < self.regression.n:
-            diagonal = diagonal + (1 - (U**2).sum(axis=1))[:, None] / nodes.z
-        return diagonal
+        squares = self.regression.U[rows, self.spanned] ** 2
+        return self._resolvent(nodes, squares, np.ones(len(squares)))
 
     def _refits(
         self, candidates: Candidates, poles: Poles | None
-    ) -> Iterator[tuple[Array, Refits]]:
+    ) -> Iterator[tuple[Array, HeldOutSmoothers]]:
         """Yield rows with an eigendecomposition without each, some at a time.
 
         Heavy ones, or all without poles.
@@ -332,11 +372,11 @@ class LeaveOneOutSmoother:
             return
         chunks = refit_chunks(rows, len(self.regression.gamma) ** 2)
         for some in slices(0, len(chunks), MIN_CHUNKS):
-            found = share_between_cores(partial(Refits, self.regression), chunks[some])
+            found = share_between_cores(partial(HeldOutSmoothers, self.regression), chunks[some])
             yield from zip(chunks[some], found, strict=True)
 
 
-class Refits:
+class HeldOutSmoothers:
     """The smoothers made without each of some rows, by one eigendecomposition each.
 
     In the basis in which Ĉ = diag(γ), row i takes away p_i φ_i φ_iᵀ, and its output from Σ p_i φ_i
@@ -346,18 +386,19 @@ class Refits:
     def __init__(self, regression: Regression, rows: Array) -> None:
         self.regression, self.rows = regression, rows
         root, rest = np.sqrt(regression.gamma), (1 - regression.masses[rows])[:, None, None]
-        own = regression.U[rows] * root  # √p_i φ_i
-        gamma, V = eigenpairs_without(regression.gamma, own[:, :, None] * own[:, None, :], rest)
-        self.gamma, self.V = np.maximum(gamma, regression.gamma[-1] * TINY_SHARE), V
+        own = (regression.U[rows] * root)[..., None]  # √p_i φ_i
+        self.basis = HeldOutBasis.from_covariance(
+            regression.gamma, own @ np.swapaxes(own, 1, 2), rest
+        )
+        self.gamma = np.maximum(self.basis.gamma, regression.gamma[-1] * TINY_SHARE)
         means = regression.left_out_means[rows, None]
-        targets = root[:, None] * (
+        whole = root[:, None] * (
             regression.projected[:, :-1] - means * regression.projected[:, [-1]]
         )
-        targets -= (own * regression.root_masses[rows, None])[:, :, None] * (
-            regression.Z[rows, None] - means
-        )
-        self.targets = np.swapaxes(V, 1, 2) @ (targets / rest)
-        self.towards = (own[:, None] @ V)[:, 0] / regression.root_masses[rows, None]
+        root_masses = regression.root_masses[rows, None, None]
+        without = (whole - root_masses * own * (regression.Z[rows, None] - means)) / rest
+        columns = self.basis.turned(np.concatenate([without, own / root_masses], axis=-1))
+        self.targets, self.towards = columns[..., :-1], columns[..., -1]
 
     def predictions(self, candidates: Candidates) -> Array:
         """Return the predictions of the left-out rows, measured from the mean.
@@ -374,7 +415,7 @@ class Refits:
     def functions(self, candidates: Candidates) -> Array:
         """Return ``LeaveOneOutSmoother.functions`` of these rows."""
         [parameter] = candidates.grid.tolist()
-        functions = self.V @ (self._inverse(candidates, parameter)[..., None] * self.targets)
+        functions = self.basis.V @ (self._inverse(candidates, parameter)[..., None] * self.targets)
         return np.transpose(quotient(functions, np.sqrt(self.regression.gamma)[:, None]), (2, 1, 0))
 
     def weights(self, candidates: Candidates) -> Array:
@@ -384,7 +425,9 @@ class Refits:
         """
         [parameter] = candidates.grid.tolist()
         regression = self.regression
-        found = (self.V @ (self.towards * self._inverse(candidates, parameter))[..., None])[..., 0]
+        found = (self.basis.V @ (self.towards * self._inverse(candidates, parameter))[..., None])[
+            ..., 0
+        ]
         others = (regression.U * np.sqrt(regression.gamma)) * regression.root_masses[
             :, None
         ]  # p_j φ_j
@@ -401,8 +444,8 @@ def _summed(c: Array, f: Array, basis: Array) -> Array:
 
     Shape (parameters, rows).
     """
-    parts = np.concatenate([f.real, -f.imag], axis=1).T
     total: Array = np.zeros((c.shape[1], len(f)))
     for each, own in zip(c, basis.T, strict=True):
-        total += np.concatenate([each.real, each.imag], axis=1) @ parts * own
+        # as one real product: Re(c f) = Re c̄ Re f + Im c̄ Im f
+        total += each.conj().view(np.float64) @ f.view(np.float64).T * own
     return total

@@ -55,7 +55,7 @@ class MixedEmbedding(Element):
 
     @property
     def kernel(self) -> Kernel:  # type: ignore[override]
-        """k, whose RKHS this is in."""
+        """The kernel k of the RKHS."""
         return self.atoms.kernel
 
     @property

@@ -56,7 +56,7 @@ FEW_ROWS = 20
 
 
 class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
-    """The kernel mean as a weighted sum of several estimates, chosen by leave-one-out.
+    """The kernel mean as a weighted average of several estimates, weighted by leave-one-out.
 
     Filters of the kernel mean cannot see where the characteristic function of P is nearly zero;
     smooth fits can. The stacked mean is Σ_m w_m μ_m, w ≥ 0, over the plain mean, the ν-method after
@@ -107,11 +107,15 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         mean of a Gaussian has no closed form, as for the Laplacian, Gaussians are points that were
         drawn from them.
     kernel_ : Kernel
-        The kernel, every parameter a number.
+        The kernel, with its bandwidth as a number.
     n_samples_seen_, n_features_in_ : int
         The number of rows, repeated ones counted, and of features.
     feature_names_in_ : array of shape (n_features_in_,)
         The features' names, if X had any.
+
+    See Also
+    --------
+    KernelMean : One filter, chosen by leave-one-out.
 
     Examples
     --------
@@ -171,7 +175,7 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         candidates = self._checked_candidates(kernel)
         self._check_parameters()
         if is_dask(X):
-            advice = "draw a sample of it, or use KernelMean"
+            advice = "draw a sample of the rows, or use KernelMean"
             raise MuhatTypeError(
                 "StackedMean", "rows in memory are needed", "one of dask's collections", advice
             )
@@ -239,7 +243,7 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         return float(2 * self.embedding_(X).mean() - self.embedding_.squared_norm() - own)
 
     def verdict(self, best: float, best_error: float) -> str:
-        """Return a sentence on its gain, and that of the best filter with its standard error.
+        """Return a sentence on its gain, compared with the gain of the best filter.
 
         All are in percent of KME's risk.
         """

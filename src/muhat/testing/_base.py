@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
@@ -60,8 +61,22 @@ class PermutationTest(BaseEstimator):
             raise MuhatError(type(self).__name__, needed, repr(self.n_jobs))
         return as_statistics(self.statistics, self.names)
 
+    @property
+    def _is_default(self) -> bool:
+        """Whether kernels and statistics are left to the test."""
+        return False
+
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(checked_seed(self, self.random_state))
+
+    def _blas_threads(self) -> AbstractContextManager[None]:
+        """Return the context in which BLAS has one thread if our own threads share many kernels.
+
+        Its threads go on to wait for work, on the cores that ours need.
+        """
+        if self._is_default:
+            return BLAS_ON_ONE_THREAD
+        return nullcontext()
 
     def _map(self, work: Callable[[Any], Any], parts: Sequence[Any], rows: int) -> list[Any]:
         """Return what work gives for each part, a thread per core unless the rows are few."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from math import factorial
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 from scipy.fft import irfft, rfft
 
-from muhat._arrays import Array, slices
+from muhat._arrays import Array, share_between_cores, slices
 from muhat._validation import check_finite
 from muhat.kernels import Kernel
 
@@ -139,7 +140,7 @@ def transformed(half: Array) -> Array:
     return rfft(half, axis=0)
 
 
-def sums_over_shifts(of_x: Array, of_y: Array, n: int) -> Array:
+def sums_over_shifts(of_x: Sequence[Array], of_y: Sequence[Sequence[Array]], n: int) -> Array:
     """Return Σ_ab S_ab R_π(a)π(b) of all shifts of all orders, from transforms of both sides.
 
     For the order σ shifted by s the sum over one diagonal, Σ_a S_a,a+k R_σ(a+s),σ(a+k+s), is a
@@ -147,9 +148,9 @@ def sums_over_shifts(of_x: Array, of_y: Array, n: int) -> Array:
 
     Parameters
     ----------
-    of_x : array of shape (p, n // 2 + 1, n // 2 + 1)
+    of_x : p arrays of shape (n // 2 + 1, n // 2 + 1)
         The matrices S, ``transformed``.
-    of_y : array of shape (q, m, n // 2 + 1, n // 2 + 1)
+    of_y : q lists of m such arrays
         The matrices R in each of the orders σ, likewise.
 
     Returns
@@ -157,9 +158,30 @@ def sums_over_shifts(of_x: Array, of_y: Array, n: int) -> Array:
     array of shape (p, q, m n)
     """
     counted = times_counted(n)
-    products = np.empty((n // 2 + 1, of_y.shape[1], len(of_x), len(of_y)), dtype=np.complex128)
-    for some in slices(0, n // 2 + 1, ROWS_PER_STRIP):
-        x = (of_x[:, some] * counted).conj().transpose(1, 0, 2)
-        products[some] = x[:, None] @ of_y[:, :, some].transpose(2, 1, 3, 0)
+    shape = (n // 2 + 1, len(of_y[0]), len(of_x), len(of_y))
+    products = np.empty(shape, dtype=np.complex128)
+
+    def multiply(some: slice) -> None:
+        x = np.array([each[some] for each in of_x])
+        x *= counted
+        y = np.array([[one[some] for one in each] for each in of_y])
+        products[some] = x.conj().transpose(1, 0, 2)[:, None] @ y.transpose(2, 1, 3, 0)
+
+    share_between_cores(multiply, slices(0, n // 2 + 1, ROWS_PER_STRIP))
     values = irfft(products, n, axis=0)
     return values.transpose(2, 3, 1, 0).reshape(len(of_x), len(of_y), -1)
+
+
+def squares_over_shifts(U: Array, V: Array, H: Array, G: Array) -> Array:
+    """Return Σ_kl H_ik G_jl (Σ_a U_ak V_a+s,l)² of all cyclic shifts s, shape (p, q, n).
+
+    The same as from the matrices U diag(H_i) Uᵀ and V diag(G_j) Vᵀ, by a transform for each pair of
+    columns instead of one for each diagonal.
+    """
+    n = len(U)
+    of_U, of_V = rfft(U.T).conj(), rfft(V.T)
+    found = np.zeros((len(H), len(G), n))
+    for k in range(len(of_U)):
+        squares = irfft(of_U[k] * of_V, n) ** 2
+        found += H[:, k, None, None] * (G @ squares)
+    return found

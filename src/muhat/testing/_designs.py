@@ -13,6 +13,7 @@ import numpy as np
 
 from muhat._arrays import Array, slices
 from muhat._labels import distinct_labels
+from muhat._tolerances import TIE_TOLERANCE
 from muhat._validation import as_frame
 from muhat.errors import MuhatError
 
@@ -30,6 +31,9 @@ MAX_UNITS_HELD = 20_000
 
 MAX_RANDOM_HELD = 2**22
 """Random numbers that are held at a time (32 MB)."""
+
+MAX_SIZES_P_VALUE, N_SIZE_RELABELINGS = 0.1, 199
+"""Up to this p-value, from so many relabelings, numbers of rows of clusters go with the group."""
 
 WHO = "GroupTest"
 """Who raises errors on designs."""
@@ -112,6 +116,8 @@ class GroupDesign:
     """The stratum of every unit, shape (C,), ascending."""
     are_bins: bool = False
     """Whether units are bins of rows, drawn at random."""
+    left_out: tuple[str, ...] = ()
+    """Sentences on rows that are not used."""
 
     @classmethod
     def from_labels(
@@ -138,23 +144,87 @@ class GroupDesign:
         labels, of_unit = groups.codes[used][first], stratum[used][first]
         design = cls(groups.names, used, numbers, labels, of_unit, are_bins)
         design._check_permutable(strata, clusters, pairs)
+        if clusters is not None and design._sizes_go_with_groups(rng):
+            return design._with_equal_sizes(rng)
         return design
 
-    def without(self, group: int) -> GroupDesign:
-        """Return the design of the other groups, with the same units."""
-        stays = self.labels != group
-        names = self.names[:group] + self.names[group + 1 :]
-        labels = self.labels[stays]
-        unit = (np.cumsum(stays) - 1)[self.unit]
-        used = stays[self.unit]
+    def of_groups(self, stays: Array) -> GroupDesign:
+        """Return the design of some groups, given by truth values, with the same units."""
+        is_kept = stays[self.labels]
+        used = is_kept[self.unit]
         return replace(
             self,
-            names=names,
+            names=tuple(name for name, kept in zip(self.names, stays, strict=True) if kept),
             rows=self.rows[used],
-            unit=unit[used],
-            labels=labels - (labels > group),
-            strata=np.unique(self.strata[stays], return_inverse=True)[1],
+            unit=(np.cumsum(is_kept) - 1)[self.unit][used],
+            labels=(np.cumsum(stays) - 1)[self.labels[is_kept]],
+            strata=np.unique(self.strata[is_kept], return_inverse=True)[1],
         )
+
+    def _sizes_go_with_groups(self, rng: np.random.Generator) -> bool:
+        """Whether units of some groups have more rows than those of others, beyond chance.
+
+        Then units cannot be exchanged: means of few rows vary more than means of many.
+        """
+        if len(np.unique(self.sizes)) == 1:
+            return False
+        logs = np.log(self.sizes)
+        of_strata = np.bincount(self.strata, weights=logs) / np.bincount(self.strata)
+        centred = logs - of_strata[self.strata]
+        labels = self.relabelings(N_SIZE_RELABELINGS, rng)
+        cells = labels + self.n_groups * np.arange(len(labels))[:, None]
+        weights = np.broadcast_to(centred, cells.shape).ravel()
+        sums = np.bincount(cells.ravel(), weights=weights, minlength=cells.shape[0] * self.n_groups)
+        squares = sums.reshape(len(labels), self.n_groups) ** 2
+        values = (squares / self.counts.sum(axis=0)).sum(axis=1)
+        p_value = (values >= values[0] * (1 - TIE_TOLERANCE) - TIE_TOLERANCE).mean()
+        return bool(p_value <= MAX_SIZES_P_VALUE)
+
+    def _with_equal_sizes(self, rng: np.random.Generator) -> GroupDesign:
+        """Return the design with as many random rows of each unit; smaller units are left out.
+
+        If rows do not depend on the group, nor on how many rows their unit has, these units are
+        exchangeable whatever their sizes were.
+        """
+        size = self._common_size()
+        order = np.lexsort((rng.random(len(self.unit)), self.unit))
+        starts = np.cumsum(self.sizes) - self.sizes
+        place = np.arange(len(order)) - starts[self.unit].astype(np.int64)
+        is_large = self.sizes >= size
+        kept = np.sort(order[(place < size) & is_large[self.unit]])
+        found = replace(
+            self,
+            rows=self.rows[kept],
+            unit=(np.cumsum(is_large) - 1)[self.unit[kept]],
+            labels=self.labels[is_large],
+            strata=np.unique(self.strata[is_large], return_inverse=True)[1],
+        )
+        each = f"{size} random rows of each cluster are"
+        if size == 1:
+            each = "one random row of each cluster is"
+        sentence = f"Clusters differ in size between groups, so {each} compared"
+        n_left_out = int((~is_large).sum())
+        if n_left_out:
+            sentence += f"; {n_left_out:,} smaller clusters are left out"
+        return replace(found, left_out=(f"{sentence}.",))
+
+    def _common_size(self) -> int:
+        """Return to how many rows units are cut: as many as tell most.
+
+        At an intraclass correlation of ½, a unit of m rows tells as much as 2m/(m + 1) rows. Every
+        group keeps two units, or the one that it has.
+        """
+        best, most = int(self.sizes.min()), 0.0
+        if len(self.counts) > 1:
+            return best  # so that every stratum keeps its units
+        n_units = self.counts.sum(axis=0)
+        for size in np.unique(self.sizes).astype(int).tolist():
+            is_large = self.sizes >= size
+            left = np.bincount(self.labels[is_large], minlength=self.n_groups)
+            told = is_large.sum() * size / (size + 1)
+            if told > most and (left >= np.minimum(n_units, 2)).all():
+                best, most = size, told
+        return best
 
     def pair(self, first: int, second: int) -> GroupDesign:
         """Return the design of two groups, whose rows are the units of this one.

@@ -92,15 +92,15 @@ class _ResolvedDistance(Distance):
 
 
 @dataclass(eq=False, repr=False)
-class LargestColumnDistance(Distance):
-    """Stands for the column in which the distance is largest, in a list of statistics."""
+class LargestRankDifference(Distance):
+    """Stands for the column in which mean ranks differ most, in a list of statistics."""
 
     def resolve(self, X: Array) -> NoReturn:
         """Raise MuhatError: a maximum over columns has no kernel."""
-        raise MuhatError("LargestColumnDistance", "a kernel is needed", "a maximum over columns")
+        raise MuhatError("LargestRankDifference", "a kernel is needed", "a maximum over columns")
 
     def __repr__(self) -> str:
-        return "Distance(largest of columns)"
+        return "Linear(ranks, largest of columns)"
 
 
 def ranks_among(reference: Array, X: Array) -> Array:

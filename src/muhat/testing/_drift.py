@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from math import ceil
 from typing import Any, Self
 from warnings import catch_warnings, simplefilter
@@ -28,8 +29,8 @@ from muhat._summary import (
 )
 from muhat._text import agree, count, listed
 from muhat._validation import checked_sample, positive, whole_number
-from muhat._wording import p_text, rows_text, shift_text
-from muhat.data import DataSet
+from muhat._wording import p_text, rows_text
+from muhat.data import DataSet, TransformedSource
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import Nystrom
 from muhat.kernels import Precomputed
@@ -38,9 +39,14 @@ from muhat.testing._copies import copies_note
 from muhat.testing._ladder import as_kernels
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._results import LEVEL, TOO_FEW_DISTINCT, TwoSampleResult, shift_header
-from muhat.testing._samples import ConstantColumns, TestSample, as_named_source
+from muhat.testing._samples import (
+    ConstantColumns,
+    TestSample,
+    as_named_source,
+    in_column_order,
+)
 from muhat.testing._two_samples import TwoSampleTest
-from muhat.testing._wording import change_text
+from muhat.testing._wording import change_text, size_text
 
 MAX_ROWS_DENSE, N_LANDMARKS = 400, 200
 """Of the default test: rows up to which the Gram matrix is whole, landmarks beyond."""
@@ -69,7 +75,7 @@ N_BATCHES_NAMED = 5
 
 @dataclass(frozen=True, eq=False)
 class DriftResult(HtmlReprMixin):
-    """What a detector says of one batch.
+    """The result of testing one batch.
 
     Attributes
     ----------
@@ -115,6 +121,8 @@ class DriftResult(HtmlReprMixin):
         that are also in the reference.
     too_few_distinct : bool
         Whether dropping copies, as was asked for, left too few rows to compare: p_value is then 1.
+    n_dropped : int
+        Rows of the batch and of the reference that were dropped as exact copies, as was asked for.
     """
 
     number: int
@@ -137,6 +145,7 @@ class DriftResult(HtmlReprMixin):
     n_copies: int = 0
     n_shared: int = 0
     too_few_distinct: bool = False
+    n_dropped: int = 0
 
     @classmethod
     def from_test(
@@ -147,8 +156,9 @@ class DriftResult(HtmlReprMixin):
         drawn: _DrawnRows,
         level: float,
         spent: float,
+        n_reference: int,
     ) -> DriftResult:
-        """Return the result of a batch from its test against the reference."""
+        """Return the result of a batch from its test, with the size of the reference."""
         return cls(
             number=number,
             name=name,
@@ -169,9 +179,19 @@ class DriftResult(HtmlReprMixin):
             n_copies=test.n_copies,
             n_shared=test.n_shared,
             too_few_distinct=test.too_few_distinct,
+            n_dropped=n_reference + len(drawn.rows) - test.n - test.m,
         )
 
     def verdict(self) -> str:
+        """Return whether the batch has drifted, what changed most, and what was dropped."""
+        if not self.n_dropped:
+            return self._finding()
+        dropped = f"{self.n_dropped:,} exact copies of rows were"
+        if self.n_dropped == 1:
+            dropped = "1 exact copy of a row was"
+        return f"{self._finding()} {dropped} dropped before the test."
+
+    def _finding(self) -> str:
         """Return whether the batch has drifted, and what changed most."""
         p = p_text(self.p_value, self.is_at_floor)
         if not self.is_exact:
@@ -225,7 +245,7 @@ class DriftResult(HtmlReprMixin):
     def _summary(self) -> Summary:
         rows = []
         for each in self.features:
-            rows.append((each.name, shift_text(each.shift), f"p = {each.p_value:.2g}"))
+            rows.append((each.name, size_text(each), f"p = {each.p_value:.2g}"))
         tone = NEUTRAL
         if self.is_alarm:
             tone = BAD
@@ -236,59 +256,59 @@ class DriftResult(HtmlReprMixin):
 
 
 class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
-    """Test every new batch against one reference, with a bound on false alarms ever.
+    """Test new batches against a reference; the probability of any false alarm is bounded.
 
-    Each batch has the exact p-value of a `TwoSampleTest` and a level: its share of ``alpha``, fixed
-    in advance by its number. The shares of all batches, however many, sum up to ``alpha``: where no
-    batch has drifted, the probability that there is any alarm, ever, is at most ``alpha``. This is
-    a union bound, which needs nothing of how p-values depend on each other, as they do: all batches
-    share one reference, and one that happens to be odd makes many p-values small at once.
+    A `TwoSampleTest` gives the exact p-value of each batch. It is compared with a level: the
+    batch's share of ``alpha``, which depends only on its number. All shares sum to ``alpha``. So if
+    nothing has drifted, the probability of any alarm, over all batches, is at most ``alpha``. This
+    holds although p-values depend on each other, because all batches share one reference.
 
-    Memory does not grow: rows of the reference, drawn at random, and a history of bounded length
-    are held. A detector can be pickled or saved with ``muhat.save``, and resumes where it stopped.
+    Memory does not grow: only random rows of the reference and the latest results are kept. A
+    detector can be pickled or saved with ``muhat.save``, and continues where it stopped.
 
     Parameters
     ----------
     test : TwoSampleTest, default=None
-        The test. Its permutations are raised to what a batch's level takes, and it gets
-        ``standardize``, ``distinct``, ``block_length`` and a seed. If not given, the default
-        statistics by 200 landmarks, 500 bins and early stopping, which takes about a second.
+        The test. Its number of permutations is raised as the level needs; ``standardize``,
+        ``distinct``, ``block_length`` and the seed are set. The default uses 200 landmarks, 500
+        bins and early stopping, and takes about a second.
     alpha : float, default=0.05
-        The probability of any false alarm, over all batches.
+        The largest probability of any false alarm, over all batches.
     horizon : int, default=100
-        Batches over which half of alpha is spread evenly; half of the rest goes to the next ``2 *
-        horizon`` batches, and so on: the level of batch t decreases as t⁻², and is alpha/(2
-        horizon) for the first ones.
+        Planned number of batches. They share half of alpha evenly: each has the level
+        alpha/(2 horizon). The next ``2 * horizon`` batches share half of the rest, and so on.
     n_reference : int, default=5000
-        Rows of the reference that are held, drawn at random if there are more.
+        Number of rows of the reference that are kept, at random.
     standardize : bool, default=True
-        Whether columns are brought to mean 0 and variance 1, over the reference and each batch
-        together.
+        Whether columns are scaled to mean 0 and variance 1, over reference and batch together.
     distinct : bool, default=False
-        Whether of rows that are exact copies of each other only one is tested, as in
-        ``TwoSampleTest``.
+        Whether each different row is tested only once, as in ``TwoSampleTest``.
     block_length : int, default=None
-        Where rows depend on those before them: how many that follow each other are permuted
-        together. The p-value is then approximate, and so is the bound on false alarms.
+        If consecutive rows depend on each other: the length of the blocks of rows that are
+        permuted. P-values, and the bound on false alarms, are then approximate.
     n_history : int, default=1000
-        Results that are kept; of older ones only their number and that of alarms are.
+        Number of results that are kept; older ones, and their alarms, are only counted.
     random_state : int, RandomState, Generator or None, default=0
-        For the rows that are drawn and the permutations.
+        Seed of the drawn rows and of the permutations.
 
     Attributes
     ----------
     reference_ : array of shape (rows, d)
-        The rows of the reference that are held.
+        The rows of the reference that are kept.
     history_ : tuple of DriftResult
         The latest results, without their tests.
     n_batches_, n_alarms_ : int
-        How many batches there were, and how many alarms.
+        The number of batches, and of alarms.
     first_alarm_ : int or None
         The number of the first batch that has drifted.
     spent_ : float
-        How much of alpha is spent.
+        The part of alpha that is spent.
     n_features_in_, feature_names_in_
         As in scikit-learn.
+
+    See Also
+    --------
+    TwoSampleTest : One comparison of two samples.
 
     Examples
     --------
@@ -363,8 +383,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         Parameters
         ----------
         X : array, data frame, dask collection or batches, of shape (n, d)
-            The batch, with the columns of the reference. Of more than ``4 * n_reference`` rows, as
-            many are drawn.
+            The batch, with the columns of the reference; those of a data frame are found by name,
+            in any order. Of more than ``4 * n_reference`` rows, as many are drawn.
         name : str, default=None
             What to call it; by default, its number.
 
@@ -380,7 +400,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         if PERMUTATIONS_PER_LEVEL / level > MAX_PERMUTATIONS:
             least = PERMUTATIONS_PER_LEVEL / MAX_PERMUTATIONS
             needed = f"a level of at least {least:g} is needed"
-            advice = f"fit it anew, with a horizon longer than {self.horizon} batches"
+            advice = f"fit a new detector with a horizon longer than {self.horizon} batches"
             raise MuhatError("DriftDetector", needed, f"{level:.2g} for batch {number}", advice)
         drawn = self._draw_rows(X)
         if name is None:
@@ -390,7 +410,9 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         n_permutations = ceil(PERMUTATIONS_PER_LEVEL / level) - 1
         test = self._tested(drawn.rows, number, n_permutations, name)
         spent = self.alpha * spent_share(number, self.horizon)
-        result = DriftResult.from_test(test, number, name, drawn, level, spent)
+        result = DriftResult.from_test(
+            test, number, name, drawn, level, spent, len(self.reference_)
+        )
         self._remember(result)
         return result
 
@@ -408,22 +430,25 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         )
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the p-value of one batch; nothing is spent, and no bound holds for many."""
+        """Return the p-value of a batch without spending alpha; no bound holds for many.
+
+        Columns must be in the reference's order, as for every ``score`` in scikit-learn.
+        """
         check_is_fitted(self)
-        return self._tested(self._draw_rows(X).rows, 0, 1).p_value
+        return self._tested(self._draw_rows(X, any_order=False).rows, 0, 1).p_value
 
     def has_seen(self, X: Any) -> bool:
-        """Whether a batch is in the history, so that an interrupted run need not test it again."""
+        """Whether a batch was tested before."""
         return self.result_of(X) is not None
 
     def result_of(self, X: Any) -> DriftResult | None:
-        """Return the latest result of a batch that is one of the history, or None."""
+        """Return the latest result of a batch that was tested before, or None."""
         check_is_fitted(self)
         digest = self._draw_rows(X).digest
         return next((each for each in reversed(self.history_) if each.digest == digest), None)
 
     def level(self, number: int) -> float:
-        """Return the share of alpha that the batch of a number, from 1, is tested at."""
+        """Return the level at which batch number 1, 2, ... is tested: its share of alpha."""
         return self.alpha * share_of(number, self.horizon)
 
     def verdict(self) -> str:
@@ -438,7 +463,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             if self._are_all_too_small:
                 return self._all_too_small_text()
             found = f"No drift detected in any of {many}."
-            return " ".join(filter(None, [found, self._closest_text(), self._too_few_text()]))
+            parts = [found, self._closest_text(), self._too_few_text(), self._dropped_text()]
+            return " ".join(filter(None, parts))
         about = "about "
         if self.block_length in (None, 1):
             about = ""
@@ -451,7 +477,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         more = self.n_alarms_ - len(names)
         listed = ", ".join(names) + f" and {more:,} before" * (more > 0)
         found = f"Drift detected in {self.n_alarms_:,} of {many}: {listed}."
-        return " ".join(filter(None, [found, self._too_few_text(), bound]))
+        parts = [found, self._too_few_text(), self._dropped_text(), bound]
+        return " ".join(filter(None, parts))
 
     def _summary(self) -> Summary:
         rows = []
@@ -509,6 +536,14 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         has = agree(len(names), "has", "have")
         return f"{listed} {has} too few rows to raise an alarm."
 
+    def _dropped_text(self) -> str:
+        """Return how many exact copies of rows were dropped for each of the latest batches."""
+        batches = [each for each in self.history_ if each.n_dropped][-N_BATCHES_NAMED:]
+        if not batches:
+            return ""
+        parts = [f"{each.n_dropped:,} for {each.name}" for each in batches]
+        return f"Exact copies of rows were dropped before the tests: {listed(parts, len(parts))}."
+
     def _tested(
         self, batch: Array, number: int, permutations: int, name: str = "batch"
     ) -> TwoSampleResult:
@@ -536,7 +571,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             simplefilter("ignore", ConstantColumns)  # which a monitor would repeat for every batch
             return test.test(*samples, names=("the reference", name))
 
-    def _draw_rows(self, X: Any, reset: bool = False) -> _DrawnRows:
+    def _draw_rows(self, X: Any, reset: bool = False, any_order: bool = True) -> _DrawnRows:
         """Return rows of a batch, or of the reference in ``fit``, which defines the columns."""
         name, size = "batch", BATCH_OVER_REFERENCE * self.n_reference
         if reset:
@@ -544,14 +579,18 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         length = self.block_length or 1
         found = as_named_source(f"DriftDetector: {name}", X)
         if found is None:
-            rows = self._rows_in_memory(X, name, reset)
+            rows = self._rows_in_memory(X, name, reset, any_order)
             drawn = _DrawnRows.from_rows(rows, size, length, self._seed)
         elif length > 1:
             needed = "rows in memory are needed with block_length"
             raise MuhatError("DriftDetector", needed, "batches", "give an array or a data frame")
         else:
-            sample = TestSample.from_source(*found, size, self._seed)
-            self._check_columns(sample.n_columns, found[1], reset)
+            source, columns = found
+            order = self._column_order(columns, reset, any_order)
+            if order is not None:
+                source = TransformedSource(source, partial(in_column_order, order=order))
+            sample = TestSample.from_source(source, None, size, self._seed)
+            self._check_columns(sample.n_columns, columns, reset)
             rows = sample.drawn.rows
             drawn = _DrawnRows(rows, sample.n, _digest(rows, sample.n))
         least = 1
@@ -562,14 +601,15 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             raise MuhatError("DriftDetector", needed, sample_size(drawn.n))
         return drawn
 
-    def _rows_in_memory(self, X: Any, name: str, reset: bool) -> Array:
+    def _rows_in_memory(self, X: Any, name: str, reset: bool, any_order: bool) -> Array:
         """Return the rows of an array or a data frame, validated, as float64."""
         columns = None
         # An array of one dimension raises below, as scikit-learn's estimators must.
         if not (isinstance(X, np.ndarray) and X.ndim == 1):
             X, columns = as_rows("DriftDetector", name, X)
-        if not reset:
-            self._check_names(columns)
+        order = self._column_order(columns, reset, any_order)
+        if order is not None:
+            X = _with_columns(X, order)
         # Names that scikit-learn does not see are compared here, not by its validation.
         has_own_names = columns is not None and not hasattr(X, "columns")
         checker = self
@@ -585,22 +625,31 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             if columns != self.n_features_in_:
                 needed = f"a batch of {self.n_features_in_} columns is needed"
                 raise MuhatError("DriftDetector", needed, columns)
-            self._check_names(names)
             return
         self.n_features_in_ = columns
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
 
-    def _check_names(self, names: Sequence[str] | None) -> None:
-        """Raise MuhatError unless a batch has the reference's columns in their order."""
+    def _column_order(
+        self, names: Sequence[str] | None, reset: bool, any_order: bool
+    ) -> list[int] | None:
+        """Return where the reference's columns are in a batch; None if they are in their places.
+
+        Other columns raise MuhatError, and so does another order where it is not accepted.
+        """
         known = getattr(self, "feature_names_in_", None)
-        if names is None or known is None or list(map(str, names)) == list(known):
-            return
-        needed = (
-            f"a batch with the reference's columns is needed, in their order ({_listed(known)})"
-        )
-        advice = "select them with batch[detector.feature_names_in_]"
+        if reset or names is None or known is None:
+            return None
+        given = list(map(str, names))
+        if given == list(known):
+            return None
+        if any_order and sorted(given) == sorted(known):
+            return [given.index(name) for name in known]
+        needed, advice = f"a batch with the reference's columns is needed ({_listed(known)})", ""
+        if not any_order:
+            needed = needed.replace("is needed", "is needed, in their order")
+            advice = "select them with batch[detector.feature_names_in_]"
         raise MuhatError("DriftDetector", needed, _listed(names), advice)
 
     def _check(self) -> None:
@@ -651,6 +700,13 @@ class _DrawnRows:
         )
         numbers = (chosen[:, None] * block + np.arange(block)).ravel()
         return cls(rows[numbers], len(rows), digest)
+
+
+def _with_columns(X: Any, order: list[int]) -> Any:
+    """Return the columns of an array or a data frame at these places."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, order]
+    return X[:, order]
 
 
 def _digest(rows: Array, n: int) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigh
 
 from muhat._arrays import Array, quotient, rounding, rounding_floor, slices
+from muhat._cached import ThreadedProperty
 from muhat._tolerances import ROUNDING_UNITS
 from muhat._validation import check_semidefinite, check_values
 from muhat.embedding import Element, Embedding
@@ -126,7 +125,7 @@ class PooledMatrix(PooledGram):
         sums = np.tile(traces[:, None], len(statistics))
         return NullMoments.from_squares(sums, _mean_square(labels) * unit, _unbiased(statistics))
 
-    @cached_property
+    @ThreadedProperty
     def _traces(self) -> tuple[float, Array]:
         """A unit u, and the traces of S/u, (S/u)² and (S/u)³."""
         unit = float(np.abs(self.S).max())
@@ -166,7 +165,7 @@ class PooledSpectrum(PooledGram):
         largest = float(K.diagonal().max())
         centre(K)
         K /= len(K)
-        gamma, U = eigh(K, driver="evd", overwrite_a=True, check_finite=False)
+        gamma, U = np.linalg.eigh(K)  # unlike SciPy's, it lets other threads go on
         if not kernel.positive_semidefinite:
             check_semidefinite(gamma)
         kept = is_kept(gamma, len(Z), largest)
@@ -192,7 +191,7 @@ class PooledSpectrum(PooledGram):
         if not np.isfinite(bound):
             kappa2 = float(np.einsum("ij,ij->i", phi, phi).max())
         phi -= phi.mean(axis=0)
-        gamma, V = eigh(phi.T @ phi / len(Z), driver="evd", check_finite=False)
+        gamma, V = np.linalg.eigh(phi.T @ phi / len(Z))
         kept = is_kept(gamma, len(Z)) & (gamma >= least_share * gamma.max())
         gamma, V = gamma[kept], V[:, kept]
         return cls(

@@ -9,7 +9,12 @@ import numpy as np
 
 from muhat._arrays import Array, quotient
 from muhat.testing._designs import GroupDesign
-from muhat.testing._group_statistics import GroupSums, differences_from_rest, stratum_centred
+from muhat.testing._group_statistics import (
+    GroupSums,
+    by_step,
+    differences_from_rest,
+    stratum_centred,
+)
 from muhat.testing._marginals import N_CUTS, counts_between, in_units
 from muhat.testing._permutations import PermutationTable
 
@@ -32,9 +37,9 @@ class GroupFeature:
     group: str
     """The group that adds most to that share."""
     shift: float
-    """Its mean minus that of the rest, in standard deviations within groups (and strata)."""
+    """Its mean minus that of its rest, in standard deviations within groups (and strata)."""
     spread: float = 1.0
-    """Its standard deviation over that within the others; 0 if it has one row."""
+    """Its standard deviation over that within its rest; 0 if it has one row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,15 +51,18 @@ class ColumnDifferences:
     columns: tuple[int, ...]
     """For every group the number of the column in which it differs most from the rest."""
     shifts: Array
-    """Mean of every group minus that of the rest in standard deviations, shape (T, d)."""
+    """Mean of every group minus that of its rest in standard deviations, shape (T, d)."""
     spreads: Array
-    """The standard deviation in every group over that within the others, shape (T, d)."""
+    """The standard deviation in every group over that within its rest, shape (T, d)."""
 
 
 def column_differences(
-    X: Array, design: GroupDesign, sums: GroupSums, names: tuple[str, ...]
+    X: Array, design: GroupDesign, sums: GroupSums, names: tuple[str, ...], steps: Array
 ) -> ColumnDifferences:
-    """Return in which columns of the rows, shape (N, d), groups differ."""
+    """Return in which columns of the rows, shape (N, d), groups differ.
+
+    The rest that a group is compared with are the other groups left at its step.
+    """
     d = X.shape[1]
     n_cuts = int(np.clip(MAX_CUTS_OF_ALL // d, MIN_CUTS, N_CUTS))
     below, widths, column_of = [], [], []
@@ -72,18 +80,18 @@ def column_differences(
     Z = _centred_over_strata(F, design)
     values = np.empty((d, sums.n_relabelings))
     n = sums.n_rows
-    from_rest = added = np.zeros((design.n_groups, d))
     for some, S in sums.blocks(Z):
         values[:, some] = (((1 / n[some])[:, None, :] @ S**2)[:, 0] @ W).T
-        if some.start == 0:
-            from_rest = (S[0] / n[0][:, None]) ** 2 @ W
-            added = from_rest * n[0][:, None]
+    from_rest = differences_from_rest(F, design, steps) ** 2 @ W
+    added = from_rest * n[0][:, None]
     table = PermutationTable(values, np.abs(values).max(axis=1))
     N = design.sizes.sum()
     pooled = F.sum(axis=0) / N
     spread = N * (pooled * (1 - pooled)) @ W
     shares = np.divide(values[:, 0], spread, out=np.zeros(d), where=spread > 0)
-    shifts, spreads = _shifts(X, design), _spreads(X, design)
+    scaled = in_units(X)
+    shifts = by_step(design, steps, lambda left, units: _shifts(scaled[units[design.unit]], left))
+    spreads = by_step(design, steps, lambda left, units: _spreads(scaled[units[design.unit]], left))
     features = []
     for column, p in enumerate(table.corrected.tolist()):
         group = int(added[:, column].argmax())
@@ -118,13 +126,12 @@ def _centred_over_strata(F: Array, design: GroupDesign) -> Array:
     return np.asarray(F - design.sizes[:, None] * means[design.strata])
 
 
-def _shifts(X: Array, design: GroupDesign) -> Array:
+def _shifts(scaled: Array, design: GroupDesign) -> Array:
     """Return the mean of every group minus that of the rest, in SD within groups, shape (T, d).
 
     With strata, both are taken within strata.
     """
-    scaled = in_units(X)
-    sums = np.zeros((len(design.labels), X.shape[1]))
+    sums = np.zeros((len(design.labels), scaled.shape[1]))
     np.add.at(sums, design.unit, scaled)
     differences = differences_from_rest(sums, design)
     within = np.sqrt(_squares_within(scaled, design) / _degrees(design))
@@ -151,15 +158,15 @@ def _degrees(design: GroupDesign) -> float:
     return max(1.0, N - n_strata - T + 1)
 
 
-def _spreads(X: Array, design: GroupDesign) -> Array:
+def _spreads(scaled: Array, design: GroupDesign) -> Array:
     """Return the SD of every group over that within the other groups, shape (T, d); 0 if unknown.
 
     With strata, it is that of rows less the mean of their stratum.
     """
-    scaled = stratum_centred(in_units(X), design.row_strata)
+    scaled = stratum_centred(scaled, design.row_strata)
     group = design.labels[design.unit]
     n = design.row_counts.sum(axis=0)[:, None]
-    sums = np.zeros((design.n_groups, X.shape[1]))
+    sums = np.zeros((design.n_groups, scaled.shape[1]))
     np.add.at(sums, group, scaled)
     squares = np.zeros_like(sums)
     np.add.at(squares, group, (scaled - (sums / n)[group]) ** 2)
@@ -169,9 +176,9 @@ def _spreads(X: Array, design: GroupDesign) -> Array:
 
 
 def shares_of_ones(
-    rows: Array, group: Array, columns: Sequence[int]
+    rows: Array, group: Array, columns: Sequence[int], steps: Array
 ) -> list[tuple[float, float] | None]:
-    """Return the share of ones in each group and in the rest, in one column for every group.
+    """Return the share of ones in each group and in its rest, in one column for every group.
 
     It is None for a column of other values than zeros and ones.
     """
@@ -182,5 +189,6 @@ def shares_of_ones(
             found.append(None)
             continue
         inside = group == t
-        found.append((float(values[inside].mean()), float(values[~inside].mean())))
+        rest = ~inside & (steps >= steps[t])[group]
+        found.append((float(values[inside].mean()), float(values[rest].mean())))
     return found

@@ -2,7 +2,7 @@
 
 The p-value of a pair permutes the labels of its two groups only. Kernels, landmarks and spectra
 come from all rows without their labels, so that it is exact for P_a = P_b whatever the other groups
-are. docs/tests.md has the argument for the looks and for the correction.
+are. docs/group-tests.md has the argument for the looks and for the correction.
 """
 
 from __future__ import annotations

@@ -21,33 +21,37 @@ from muhat.testing._wording import (
     shift_words,
 )
 
+WHICH_REST = "The rest of a group are all other groups but those that stand out more."
+"""What tables compare a group with, by every number."""
+
 N_GROUPS_NAMED = 10
 """Groups that a verdict names."""
 
 
 @dataclass(frozen=True)
 class GroupDifference:
-    """How one group differs from all others together."""
+    """How one group differs from the rest: all other groups but those that stand out more."""
 
     group: Any
     """Its label."""
     n: int
     """Its rows."""
+    n_rest: int
+    """The rows of the rest."""
     mmd: float
     """The distance of its kernel mean from that of the rest, in the kernel of the largest
     statistic, or in that of a tolerance. With strata, an average of differences within them."""
     p_value: float
-    """Corrected for the number of groups by the largest statistic (Westfall and Young), groups
-    that stand out more being left out of the rest. Exact if no group differs; approximate for the
-    others if some do."""
+    """Corrected for the number of groups by the largest statistic (Westfall and Young). Exact if no
+    group differs; approximate for the others if some do."""
     column: str
     """The column in which it differs most from the rest; empty without columns."""
     shift: float
     """The mean of that column minus that of the rest, in standard deviations within groups (and
     within strata, if there are any)."""
     spread: float
-    """The standard deviation of that column in the group over that within the others; 0 if the
-    group has one row."""
+    """The standard deviation of that column in the group over that within the rest; 0 if the group
+    has one row."""
     shares: tuple[float, float] | None = None
     """Of a column of zeros and ones, the share of ones in the group and in the rest; None for
     other columns, and with strata."""
@@ -74,11 +78,11 @@ class PairDifference:
 
 @dataclass(frozen=True)
 class _Change:
-    """How a column differs between a group of n rows, of N in all, and the rest."""
+    """How a column differs between a group of n rows and the rest."""
 
     group: str
     n: int
-    N: int
+    n_rest: int
     column: str
     shift: float
     spread: float
@@ -88,7 +92,7 @@ class _Change:
     @property
     def kind(self) -> str:
         """Whether it differs most in its "mean", "spread" or "shape"."""
-        error = (1 / self.n + 1 / max(1, self.N - self.n)) ** 0.5
+        error = (1 / self.n + 1 / max(1, self.n_rest)) ** 0.5
         is_shifted = abs(self.shift) >= MIN_STANDARD_ERRORS * error
         log_ratio = 0.0
         if self.spread > 0 and self.n > 1:
@@ -143,7 +147,8 @@ class GroupResult(Result):
     n : int
         The number of rows.
     groups : tuple of GroupDifference
-        Every group against all others, the smallest p-value first.
+        Every group against the rest, the smallest p-value first. The rest are all other groups but
+        those that stand out more: p-value, distance and shift compare a group with the same rows.
     pairs : tuple of PairDifference
         All pairs, the smallest p-value first; empty beyond 50 groups.
     features : tuple of GroupFeature
@@ -304,30 +309,35 @@ class GroupResult(Result):
     def _where(self, level: float) -> str:
         """Return in which column the first group that differs does so most, and how.
 
-        If no group stands out, it is the group with the largest shift of the column that differs
-        most.
+        If it does so in no column that differs by itself, nor by its spread, it is a column in
+        which another group that stands out adds most; if no group stands out, any group.
         """
         if not self.features:
             return ""
+        first = self.groups[0]
+        if self.tolerance is not None:
+            first = next(iter(self._more_than_tolerance(level)), first)
+        p_of_column = {each.name: each.p_value for each in self.features}
+        change = self._change(first)
+        is_found = p_of_column[first.column] <= level or change.kind == "spread"
+        if first.p_value <= level and is_found:
+            return f"Largest difference: {change.words}."
         if self.features[0].p_value > level:
             if len(self.features) == 1:
                 return ""
             return (
                 "No single column shows it: the columns differ together, or many of them a little."
             )
-        most = self.features[0]
-        first = self.groups[0]
-        if self.tolerance is not None:
-            first = next(iter(self._more_than_tolerance(level)), first)
-        p_of_column = {each.name: each.p_value for each in self.features}
-        if first.p_value > level or p_of_column[first.column] > level:
-            n = self._rows_of(most.group)
-            change = _Change(most.group, n, self.n, most.name, most.shift, most.spread)
-            return f"Largest difference: {change.words}."
-        return f"Largest difference: {self._change(first).words}."
+        different = {str(each.group) for each in self.groups if each.p_value <= level}
+        for each in self.features:
+            if each.p_value <= level and (each.group in different or not different):
+                return f"Largest difference: {self._change_of_column(each).words}."
+        return ""
 
-    def _rows_of(self, group: str) -> int:
-        return next(each.n for each in self.groups if str(each.group) == group)
+    def _change_of_column(self, each: GroupFeature) -> _Change:
+        """Return how the group that adds most to a column's difference differs in it."""
+        (group,) = (one for one in self.groups if str(one.group) == each.group)
+        return _Change(each.group, group.n, group.n_rest, each.name, each.shift, each.spread)
 
     def _change(self, each: GroupDifference) -> _Change:
         rest = "the rest"
@@ -336,7 +346,7 @@ class GroupResult(Result):
         return _Change(
             str(each.group),
             each.n,
-            self.n,
+            each.n_rest,
             each.column,
             each.shift,
             each.spread,
@@ -359,9 +369,7 @@ class GroupResult(Result):
 
     def column_text(self, each: GroupFeature) -> str:
         """Return which group adds most to the difference of a column, and how, for a table."""
-        n = self._rows_of(each.group)
-        change = _Change(each.group, n, self.n, each.name, each.shift, each.spread)
-        return f"{each.group} {change.short}"
+        return f"{each.group} {self._change_of_column(each).short}"
 
     def _summary(self) -> Summary:
         rows = []

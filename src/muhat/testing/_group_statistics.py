@@ -7,10 +7,11 @@ changes S only, by sums over units that serve all statistics of a kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
@@ -88,20 +89,28 @@ def stratum_centred(values: Array, strata: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _FeatureSums:
-    """Features of rows, centred within strata: sums over units, and products of columns."""
+class UnitFeatures:
+    """Features of rows in coordinates around an origin, and what their rows sum up to.
 
+    Groups can be taken out of the sums, for which only the rows of these groups are looked at.
+    """
+
+    features: FeatureMap
+    origin: Array
+    """Shape (r,), near the mean row, so that few digits cancel."""
+    basis: Array
+    """Coordinates are (features − origin) times this, shape (r, s)."""
     sums: Array
-    """Shape (C, r)."""
+    """Of coordinates over units, shape (C, s)."""
     products: Array
-    """Shape (r, r)."""
+    """Of coordinates, over all rows, shape (s, s)."""
     largest: float
     """The largest k(x, x)."""
 
     @classmethod
-    def from_rows(cls, features: FeatureMap, X: Array, design: GroupDesign) -> _FeatureSums:
+    def from_rows(cls, features: FeatureMap, X: Array, design: GroupDesign) -> UnitFeatures:
         """Add up features of rows in chunks, of which none is kept."""
-        origin = features(X[:ROWS_PER_CHUNK]).mean(axis=0)  # so that few digits cancel
+        origin = features(X[:ROWS_PER_CHUNK]).mean(axis=0)
         r = len(origin)
         sums, products = np.zeros((len(design.labels), r)), np.zeros((r, r))
         largest = 0.0
@@ -113,11 +122,36 @@ class _FeatureSums:
             unit = design.unit[some]
             starts = np.flatnonzero(np.diff(unit, prepend=-1))
             sums[unit[starts]] += np.add.reduceat(phi, starts, axis=0)
+        return cls(features, origin, np.eye(r), sums, products, largest)
+
+    def without(self, X: Array, is_left: Array) -> UnitFeatures:
+        """Return the sums of the units that are left, given the rows of the others."""
+        products = self.products.copy()
+        for some in slices(0, len(X), ROWS_PER_CHUNK):
+            phi = (self.features(X[some]) - self.origin) @ self.basis
+            products -= phi.T @ phi
+        return replace(self, sums=self.sums[is_left], products=products)
+
+    def spectrum(self, design: GroupDesign, bound: float) -> GroupSpectrum:
+        """Decompose the covariance of the rows, centred within strata."""
         n = np.bincount(design.strata, weights=design.sizes)
         starts = np.searchsorted(design.strata, np.arange(len(n)))
-        means = np.add.reduceat(sums, starts, axis=0) / n[:, None]
-        products -= (n[:, None] * means).T @ means
-        return cls(sums - design.sizes[:, None] * means[design.strata], products, largest)
+        means = np.add.reduceat(self.sums, starts, axis=0) / n[:, None]
+        N = n.sum()
+        covariance = (self.products - (n[:, None] * means).T @ means) / N
+        gamma, V = eigh(covariance, driver="evd", check_finite=False)
+        kept = is_kept(gamma, int(N))
+        gamma, V = gamma[kept], V[:, kept]
+        sums = self.sums @ V
+        Z = (sums - design.sizes[:, None] * (means @ V)[design.strata]) / np.sqrt(N * gamma)
+        kappa2 = self.largest
+        if np.isfinite(bound):
+            kappa2 = bound
+        # The coordinates of all sums are those of Z, so that they are held once.
+        own = replace(
+            self, basis=self.basis @ V, sums=np.empty(0), products=V.T @ self.products @ V
+        )
+        return GroupSpectrum(gamma, Z, kappa2, own, means @ V)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,34 +164,49 @@ class GroupSpectrum:
     """Sums of the eigenvectors over the rows of every unit, shape (C, r)."""
     kappa2: float
     """A bound of k(x, x)."""
+    units: UnitFeatures | None = None
+    """Features of rows along the eigenvectors, without their sums; None for a whole matrix."""
+    means: Array | None = None
+    """Of these features in every stratum, shape (strata, r)."""
 
     @classmethod
     def from_rows(
         cls, kernel: Kernel, X: Array, gram: str | Approximation, learn: Array, design: GroupDesign
     ) -> GroupSpectrum:
         """Decompose the Gram matrix of the rows, or of features learnt from ``learn``."""
-        N, strata = len(X), design.row_strata
         if isinstance(gram, Approximation):
-            found = _FeatureSums.from_rows(features_for(kernel, gram, learn), X, design)
-            largest = found.largest
-            gamma, V = eigh(found.products / N, driver="evd", check_finite=False)
-            kept = is_kept(gamma, N)
-            gamma = gamma[kept]
-            Z = found.sums @ (V[:, kept] / np.sqrt(N * gamma))
-        else:
-            K = gram_matrix(kernel, X)
-            largest = float(K.diagonal().max())
-            K = stratum_centred(stratum_centred(K, strata).T, strata) / N
-            gamma, U = eigh(K, driver="evd", check_finite=False)
-            if not kernel.positive_semidefinite:
-                check_semidefinite(gamma)
-            kept = is_kept(gamma, N, largest)
-            starts = np.searchsorted(design.unit, np.arange(len(design.labels)))
-            gamma, Z = gamma[kept], np.add.reduceat(U[:, kept], starts, axis=0)
+            features = features_for(kernel, gram, learn)
+            return UnitFeatures.from_rows(features, X, design).spectrum(design, kernel.bound)
+        N, strata = len(X), design.row_strata
+        K = gram_matrix(kernel, X)
+        largest = float(K.diagonal().max())
+        K = stratum_centred(stratum_centred(K, strata).T, strata) / N
+        gamma, U = eigh(K, driver="evd", check_finite=False)
+        if not kernel.positive_semidefinite:
+            check_semidefinite(gamma)
+        kept = is_kept(gamma, N, largest)
+        starts = np.searchsorted(design.unit, np.arange(len(design.labels)))
+        gamma, Z = gamma[kept], np.add.reduceat(U[:, kept], starts, axis=0)
         bound = largest
         if np.isfinite(kernel.bound):
             bound = kernel.bound
         return cls(gamma, Z, bound)
+
+    def of_groups(
+        self, kernel: Kernel, X: Array, design: GroupDesign, stays: Array
+    ) -> GroupSpectrum:
+        """Return the spectrum of some groups, given by truth values, with the same features.
+
+        X are the rows of all groups, and ``design`` is theirs.
+        """
+        is_left = stays[design.labels]
+        used = is_left[design.unit]
+        left = design.of_groups(stays)
+        if self.units is None or self.means is None:
+            return GroupSpectrum.from_rows(kernel, X[used], "dense", X, left)
+        sums = self.features(design) + design.sizes[:, None] * self.means[design.strata]
+        units = replace(self.units, sums=sums).without(X[~used], is_left)
+        return units.spectrum(left, kernel.bound)
 
     def resolve(self, statistics: list[Statistic]) -> list[Statistic]:
         """Return the statistics with numbers as parameters; none if all rows look alike."""
@@ -262,8 +311,41 @@ def _null_moments(weights: Array, degrees: int) -> NullMoments:
     return NullMoments.from_squares(sums, unit)
 
 
-def differences_from_rest(features: Array, design: GroupDesign) -> Array:
-    """Return the mean of every group minus that of the rest, within strata, shape (T, r)."""
+def by_step(
+    design: GroupDesign, steps: Array, compute: Callable[[GroupDesign, Array], Array]
+) -> Array:
+    """Return what is computed of every group among those that are left at its step.
+
+    Parameters
+    ----------
+    design : GroupDesign
+        Of all groups.
+    steps : array of int of shape (T,)
+        The step at which each group is taken out of the rest; the last for those that never are.
+    compute : callable
+        Returns something of every group, given the design of those left and which units are theirs.
+    """
+    found: Any = None
+    for step in np.unique(steps):
+        left = steps >= step
+        values = compute(design.of_groups(left), left[design.labels])
+        if found is None:
+            found = np.empty((len(steps), *values.shape[1:]))
+        found[steps == step] = values[steps[left] == step]
+    return np.asarray(found)
+
+
+def differences_from_rest(
+    features: Array, design: GroupDesign, steps: Array | None = None
+) -> Array:
+    """Return the mean of every group minus that of the rest, within strata, shape (T, r).
+
+    With steps, the rest of a group are the other groups left at its step.
+    """
+    if steps is not None:
+        return by_step(
+            design, steps, lambda left, units: differences_from_rest(features[units], left)
+        )
     n = design.row_counts
     own = np.zeros((design.n_groups, features.shape[1]))
     np.add.at(own, design.labels, features)
@@ -291,9 +373,11 @@ class GroupDistances:
     between: Array
 
     @classmethod
-    def from_features(cls, features: Array, design: GroupDesign) -> GroupDistances:
+    def from_features(
+        cls, features: Array, design: GroupDesign, steps: Array | None = None
+    ) -> GroupDistances:
         """Return the distances of observed groups from features of units, shape (C, r)."""
-        from_rest = np.linalg.norm(differences_from_rest(features, design), axis=1)
+        from_rest = np.linalg.norm(differences_from_rest(features, design, steps), axis=1)
         if len(design.counts) > 1:
             return cls(from_rest, _distances_within_strata(features, design))
         sums = np.zeros((design.n_groups, features.shape[1]))

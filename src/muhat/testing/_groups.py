@@ -10,7 +10,6 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._tolerances import COMBINED_TIE_TOLERANCE
 from muhat._validation import as_frame
 from muhat.data import ColumnMoments, SampleBatch
 from muhat.errors import MuhatError
@@ -34,17 +33,10 @@ from muhat.testing._group_results import GroupDifference, GroupResult, PairDiffe
 from muhat.testing._group_statistics import (
     GroupDistances,
     GroupSpectrum,
-    GroupSums,
-    KernelGroupStatistics,
-    kernel_statistics,
 )
+from muhat.testing._group_steps import GroupSteps, PermutedGroups, step_down
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
-from muhat.testing._permutations import (
-    SHARPNESS,
-    NullMoments,
-    PermutationTable,
-)
-from muhat.testing._results import Candidates, result_fields
+from muhat.testing._results import result_fields
 from muhat.testing._statistics import MMD, Filtered, Spectral, Statistic
 from muhat.testing._tolerance import (
     HALVES,
@@ -53,7 +45,6 @@ from muhat.testing._tolerance import (
     check_tolerance,
     equivalent_shift,
 )
-from muhat.testing._two_samples import candidates_of, families_of_kernels
 
 MAX_ROWS_DENSE = 500
 """Rows up to which ``gram="auto"`` decomposes whole Gram matrices."""
@@ -75,46 +66,47 @@ PAIR_STATISTICS = (MMD(), Spectral("tsvd", shares=SHARES))
 """Default statistics of pairs; of the default kernels, pairs take every second bandwidth. They are
 fewer than for all groups, as small corrected p-values of many pairs take many relabelings."""
 
-MAX_STEP_P_VALUE, MAX_STEPS = 0.1, 10
-"""A group up to this p-value is taken out of the rest of the others, and how many at most."""
-
 
 class GroupTest(PermutationTest):
     """Test whether k groups come from one distribution, and which of them differ.
 
-    All rows are pooled, bandwidths and Gram matrices come from the pool without its labels, and
-    labels are permuted as the design allows. All statistics share the permutations and are combined
-    into one exact p-value as in `TwoSampleTest`. From the same permutations come p-values of each
-    group against the rest, corrected by the largest statistic. Each pair is permuted within itself,
-    so that its p-value is valid whatever the other groups are, and corrected for their number.
+    All rows are pooled. Bandwidths and Gram matrices come from the pooled rows without labels, and
+    labels are permuted as the design allows. All statistics are combined into one exact p-value, as
+    in `TwoSampleTest`. The same permutations give a p-value for each group against the rest,
+    corrected by the largest statistic. For each pair, only its own labels are permuted: its p-value
+    is valid whatever the other groups are, and is corrected for the number of pairs.
 
     Parameters
     ----------
     kernel : str, Kernel, callable or list of these, default=None
-        Gaussian and Laplacian, if not given.
+        The kernels; by default Gaussian and Laplacian.
     bandwidths : int, 'median' or list of float, default=None
-        For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled
-        distances (6 if not given, 3 but for the Gaussian kernel), the median, or the bandwidths
-        themselves.
+        The bandwidths of kernels without a given one: their number (default: 6 for the Gaussian
+        kernel, 3 for others; spread over the distances between rows), 'median', or a list.
     statistics : str, Statistic or list of these, default=('mmd', 'spectral', 'kernel-fisher')
-        As in `TwoSampleTest`; filters take λ at 0.1, 0.01 and 0.001 of the largest eigenvalue.
+        As in `TwoSampleTest`; λ is 0.1, 0.01 and 0.001 of the largest eigenvalue.
     gram : {'auto', 'dense', 'nystrom', 'random-features'} or Approximation, default='auto'
-        How Gram matrices are held: whole up to 500 rows, beyond that by 200 landmarks, drawn from
-        the pool. The p-value is exact in any case.
+        How Gram matrices are stored. 'auto' is 'dense' up to 500 rows, and uses 200 landmarks
+        beyond. The p-value is always exact.
     standardize : bool, default=True
-        Whether columns are brought to mean 0 and variance 1 over all groups together.
+        Whether columns are scaled to mean 0 and variance 1, over all groups together.
     tolerance : float or 'halves', default=None
-        A distance (MMD, δ) up to which groups count as alike. Beside the exact p-values for any
-        difference, every group then has an approximate one for a distance of more than δ from the
-        rest. 'halves': as far as the first and the second half of every group's rows, in the order
-        given, are apart. Distances are then those of one kernel: the Gaussian at the median
-        bandwidth of all rows, or ``kernel`` if that is one.
+        A distance δ (MMD) up to which groups count as equal. Every group then also has an
+        approximate p-value for a distance above δ from the rest. 'halves' takes the distance
+        between the first and the second half of each group's rows, in the given order. Distances
+        are measured with the Gaussian kernel at the median bandwidth of all rows, or with
+        ``kernel`` if you give one kernel.
     n_permutations : int, default=999
-        If there are no more relabelings than that, all of them are taken instead of random ones.
+        Number of random permutations. If there are no more relabelings, all are enumerated.
     random_state : int, RandomState, Generator or None, default=0
-        For the permutations.
+        Seed of the permutations.
     n_jobs : int, default=None
-        Cores to use, as many as there are if not given or −1.
+        Number of cores; all if not given or −1.
+
+    See Also
+    --------
+    TwoSampleTest : Two samples.
+    KernelMeans : What each group looks like.
 
     Examples
     --------
@@ -188,18 +180,20 @@ class GroupTest(PermutationTest):
             codes["groups"], codes.get("strata"), codes.get("clusters"), codes.get("pairs"), rng
         )
         scaled = self._scaled(rows)
-        permuted = self._permuted(scaled, statistics, design, rng)
+        permuted = self._permuted(scaled[design.rows], statistics, design, rng)
         names = names or tuple(f"column {number}" for number in range(rows.shape[1]))
-        columns = column_differences(scaled[design.rows], design, permuted.sums, names)
-        p_of_groups = self._step_down(scaled, statistics, permuted, rng)
+        stepped = self._step_down(statistics, permuted, rng)
+        steps = stepped.steps
+        columns = column_differences(permuted.X, design, permuted.sums, names, steps)
         p_of_pairs = self._pair_p_values(permuted, statistics, rng)
-        found = _Found(permuted.features, permuted.distances, p_of_groups, p_of_pairs)
+        distances = GroupDistances.from_features(permuted.features, design, steps)
+        found = _Found(permuted.features, distances, stepped.p_values, steps, p_of_pairs)
         if self.tolerance is not None:
             found = self._with_tolerance(found, scaled, permuted, "pairs" in codes, rng)
         n_rows = np.bincount(codes["groups"].codes, minlength=design.n_groups)
         shares: list[tuple[float, float] | None] = [None] * design.n_groups
         if len(design.counts) == 1:
-            shares = shares_of_ones(rows, codes["groups"].codes, columns.columns)
+            shares = shares_of_ones(rows, codes["groups"].codes, columns.columns, steps)
         groups = _group_differences(found, design, n_rows, columns, names, shares)
         quantiles = column_quantiles(
             rows, codes["groups"].codes, names, columns.features, design.n_groups
@@ -217,6 +211,7 @@ class GroupTest(PermutationTest):
             strata=_title_of_strata(codes),
             rows_together=int(design.sizes[0]) if design.are_bins else 1,
             tolerance=found.tolerance,
+            left_out=design.left_out,
             pictures=GroupPictures.from_features(
                 found.features, design, found.distances.between, quantiles
             ),
@@ -266,82 +261,48 @@ class GroupTest(PermutationTest):
             return "dense" if n <= MAX_ROWS_DENSE else Nystrom(N_LANDMARKS)
         return gram
 
-    def _step_down(
-        self,
-        X: Array,
-        statistics: list[Statistic],
-        permuted: _Permuted,
-        rng: np.random.Generator,
-    ) -> Array:
-        """Return p-values of each group against the rest, shape (T,).
-
-        A group that stands out is taken out, and the others are compared without it: else they
-        would differ from a rest that contains it. P-values never fall from step to step.
-        """
-        design = permuted.design
-        found = np.ones(design.n_groups)
-        left = np.arange(design.n_groups)
-        floor = 0.0
-        for _ in range(MAX_STEPS + 1):
-            scores = permuted.scores
-            found[left] = np.maximum(floor, corrected_p_values(scores))
-            most = int(scores[:, 0].argmax())
-            floor = float(found[left[most]])
-            if floor > MAX_STEP_P_VALUE or len(left) < 3:
-                break
-            design, left = design.without(most), np.delete(left, most)
-            if not design.is_permutable:
-                break
-            permuted = self._permuted(X, statistics, design, rng)
-        return found
-
     def _permuted(
         self,
         X: Array,
         statistics: list[Statistic],
         design: GroupDesign,
         rng: np.random.Generator,
-    ) -> _Permuted:
+    ) -> PermutedGroups:
         """Return all statistics of all kernels for every relabeling."""
-        X = X[design.rows]
-        labels = design.relabelings(self.n_permutations, rng)
-        sums = GroupSums.from_labels(labels, design.sizes, design.n_groups)
         # What is learnt from some rows only is learnt from random ones, whatever their labels.
         learn = X[rng.permutation(len(X))]
         kernels = self._kernels(learn)
         gram = self._gram(len(X))
-
-        def of_kernel(kernel: Kernel) -> tuple[GroupSpectrum, KernelGroupStatistics]:
-            spectrum = GroupSpectrum.from_rows(kernel, X, gram, learn, design)
-            own: list[Statistic] = [MMD()] if isinstance(kernel, Distance) else statistics
-            return spectrum, kernel_statistics(spectrum, own, sums, design)
-
+        labels = design.relabelings(self.n_permutations, rng)
         if not np.ptp(X, axis=0).any():
-            return _no_differences(kernels[0], sums, design)
-        both = self._map(of_kernel, kernels, len(X))
-        spectra = [each for each, _ in both]
-        found = [each for _, each in both]
-        candidates = candidates_of("GroupTest", kernels, [each.statistics for each in found])
-        values = np.concatenate([each.values for each in found])
-        table = PermutationTable(
-            values,
-            np.abs(values).max(axis=1),
-            NullMoments.concatenate([each.null_moments for each in found]),
-            families_of_kernels([kernel for (kernel,), _ in candidates]),
+            return PermutedGroups.of_equal_rows(kernels[0], X, design, labels)
+
+        def spectrum_of(kernel: Kernel) -> GroupSpectrum:
+            return GroupSpectrum.from_rows(kernel, X, gram, learn, design)
+
+        return PermutedGroups.from_kernels(
+            kernels, spectrum_of, statistics, X, design, labels, self._map
         )
-        scores = np.logaddexp.reduce([each.log_scores for each in found])
-        (kernel,), _ = candidates[table.largest_statistic]
-        (place,) = (number for number, each in enumerate(kernels) if each is kernel)
-        features = spectra[place].features(design)
-        soft_maxima = (scores - np.log(len(candidates))) / SHARPNESS
-        pool = list(zip(kernels, spectra, strict=True))
-        return _Permuted(design, table, candidates, soft_maxima, features, sums, pool)
+
+    def _step_down(
+        self, statistics: list[Statistic], permuted: PermutedGroups, rng: np.random.Generator
+    ) -> GroupSteps:
+        """Return p-values of each group against the rest, and at which step each is taken out."""
+
+        def without(found: PermutedGroups, stays: Array) -> PermutedGroups | None:
+            design = found.design.of_groups(stays)
+            if not design.is_permutable:
+                return None
+            labels = design.relabelings(self.n_permutations, rng)
+            return found.of_groups(stays, statistics, labels, self._map)
+
+        return step_down(permuted, without)
 
     def _with_tolerance(
         self,
         found: _Found,
         X: Array,
-        permuted: _Permuted,
+        permuted: PermutedGroups,
         has_pairs: bool,
         rng: np.random.Generator,
     ) -> _Found:
@@ -361,6 +322,7 @@ class GroupTest(PermutationTest):
                 n_draws=self.n_permutations,
                 rng=rng,
                 has_pairs=has_pairs,
+                steps=found.steps,
             )
         # More than δ is not found where no difference is.
         p_values = np.maximum(allowed.p_values, found.p_of_groups)
@@ -392,7 +354,7 @@ class GroupTest(PermutationTest):
             return kernel.resolve(learn)
 
     def _pair_p_values(
-        self, permuted: _Permuted, statistics: list[Statistic], rng: np.random.Generator
+        self, permuted: PermutedGroups, statistics: list[Statistic], rng: np.random.Generator
     ) -> Array:
         """Return the p-values of all pairs, in the order of combinations; none beyond 50 groups.
 
@@ -452,27 +414,6 @@ def _title_of_strata(codes: dict[str, Codes]) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Permuted:
-    """All statistics for every relabeling, scores of groups, and features of units."""
-
-    design: GroupDesign
-    table: PermutationTable
-    candidates: Candidates
-    scores: Array
-    """The soft maximum of every group's scores against the rest, shape (T, B + 1)."""
-    features: Array
-    """Of units, for the kernel of the largest statistic, shape (C, r)."""
-    sums: GroupSums
-    spectra: list[tuple[Kernel, GroupSpectrum]]
-    """Every kernel with its spectrum; none if all rows are equal."""
-
-    @property
-    def distances(self) -> GroupDistances:
-        """For the kernel of the largest statistic."""
-        return GroupDistances.from_features(self.features, self.design)
-
-
-@dataclass(frozen=True, eq=False)
 class _Found:
     """Distances and p-values of groups against the rest, and of pairs."""
 
@@ -480,29 +421,11 @@ class _Found:
     """Of units, in the kernel that distances are measured in, shape (C, r)."""
     distances: GroupDistances
     p_of_groups: Array
+    steps: Array
+    """The step at which each group is taken out of the rest, shape (T,)."""
     p_of_pairs: Array
     p_of_tolerance: Array | None = None
     tolerance: Tolerance | None = None
-
-
-def corrected_p_values(scores: Array) -> Array:
-    """Return p-values of rows of scores by the largest score of every relabeling.
-
-    This is Westfall and Young's correction: exact for the question whether any row is too large.
-    """
-    largest = scores.max(axis=0)
-    observed = scores[:, 0] - COMBINED_TIE_TOLERANCE * np.abs(largest).max()
-    smaller = np.searchsorted(np.sort(largest), observed, side="left")
-    return (len(largest) - smaller) / len(largest)
-
-
-def _no_differences(kernel: Kernel, sums: GroupSums, design: GroupDesign) -> _Permuted:
-    """Return what is found in rows that are all equal: every p-value is 1."""
-    T = design.n_groups
-    table = PermutationTable(np.zeros((1, sums.n_relabelings)), np.zeros(1))
-    scores = np.zeros((T, sums.n_relabelings))
-    features = np.zeros((len(design.labels), 1))
-    return _Permuted(design, table, [((kernel,), (MMD(),))], scores, features, sums, [])
 
 
 def _group_differences(
@@ -524,6 +447,7 @@ def _group_differences(
             GroupDifference(
                 label,
                 int(n_rows[t]),
+                int(n_rows[found.steps >= found.steps[t]].sum() - n_rows[t]),
                 float(found.distances.from_rest[t]),
                 float(found.p_of_groups[t]),
                 names[column],

@@ -99,9 +99,14 @@ def kernels_at_bandwidths(kernels: Sequence[Kernel], bandwidths: Any, Z: Array) 
     return found
 
 
-def ladder(Z: Array, metric: Metric, steps: int) -> Array:
-    """Return bandwidths in equal ratios, from half the distances' 5 % quantile to the 95 %."""
+def ladder(Z: Array, metric: Metric, steps: int, least_ratio: float = 1.0) -> Array:
+    """Return bandwidths in equal ratios, from half the distances' 5 % quantile to the 95 %.
+
+    There are fewer where their ratio would be below the least one.
+    """
     low, high = _ends(Z, metric)
+    if least_ratio > 1:
+        steps = min(steps, max(2, int(np.ceil(np.log(2 * high / low) / np.log(least_ratio)))))
     if steps > 1:
         return np.geomspace(low / 2, high, steps)
     return np.array([np.sqrt(low / 2) * np.sqrt(high)])

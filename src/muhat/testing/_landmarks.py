@@ -6,17 +6,18 @@ power beside that of all statistics on all rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpstrf
 
 from muhat._arrays import Array
 from muhat.embedding import Element, Embedding
-from muhat.gram import Approximation
-from muhat.kernels import Kernel
-from muhat.testing._distances import features_for
-from muhat.testing._gram import PooledSpectrum, signed
+from muhat.kernels import Gaussian, Kernel, Laplacian
+from muhat.testing._gram import PooledSpectrum, gram_matrix, is_kept, signed
+from muhat.testing._ladder import N_GAUSSIAN_BANDWIDTHS, kernels_at_bandwidths, ladder
 from muhat.testing._statistics import MMD, Spectral, Statistic
 
 N_LANDMARKS = 200
@@ -28,6 +29,18 @@ LEAST_SHARE = 3e-4
 SHARES = (0.1, 0.01, 0.001)
 """The λ of truncated SVD, as shares of the largest eigenvalue."""
 
+PIVOT_TOL = 1e-5
+"""A landmark that the others describe up to this share of k(x, x) is left out."""
+
+LEAST_RATIO = 2**0.5
+"""Neighbouring bandwidths of the Gaussian kernel: closer ones have nearly the same statistics."""
+
+N_LAPLACIAN_BANDWIDTHS = 3
+"""Bandwidths of the Laplacian kernel."""
+
+ROWS_FOR_BANDWIDTHS = 500
+"""Rows whose distances the bandwidths are learnt from."""
+
 MAX_ROWS_EXACT = 2000
 """Rows of the pool up to which MMD and its witness are those of all pairs of rows."""
 
@@ -37,15 +50,40 @@ def few_statistics() -> list[Statistic]:
     return [MMD(), Spectral(shares=SHARES)]
 
 
+def few_kernels(rows: Array) -> list[Kernel]:
+    """Return Gaussian kernels in steps of at least √2, and Laplacian ones, over the same range."""
+    some = rows[:ROWS_FOR_BANDWIDTHS]
+    bandwidths = ladder(some, "euclidean", N_GAUSSIAN_BANDWIDTHS, LEAST_RATIO)
+    found: list[Kernel] = [Gaussian(sigma) for sigma in bandwidths.tolist()]
+    return found + kernels_at_bandwidths([Laplacian()], N_LAPLACIAN_BANDWIDTHS, some)
+
+
 def spectrum_on_landmarks(
-    kernel: Kernel, gram: Approximation, rows: Array, is_single_row: bool
+    kernel: Kernel, n_landmarks: int, rows: Array, is_single_row: bool
 ) -> PooledSpectrum:
     """Return the large eigenpairs on landmarks, U in single precision, with which it is multiplied.
 
-    If few rows are permuted one by one, it has the MMD of all pairs.
+    Landmarks are spread evenly over the rows, which are in random order. If few rows are permuted
+    one by one, it has the MMD of all pairs.
     """
-    spectrum = PooledSpectrum.from_features(features_for(kernel, gram, rows), rows, LEAST_SHARE)
-    spectrum = replace(spectrum, U=spectrum.U.astype(np.float32))
+    landmarks = rows[:: len(rows) // n_landmarks][:n_landmarks]
+    K = gram_matrix(kernel, landmarks)
+    # K = R Rᵀ on the pivots, so that k(x, pivots) R⁻ᵀ are features.
+    root, order, rank, _ = dpstrf(K, tol=PIVOT_TOL * float(K.diagonal().max()), lower=1)
+    pivots = landmarks[order[:rank] - 1]
+    whitening = solve_triangular(root[:rank, :rank], np.eye(rank), lower=True).T
+    features = kernel(rows, pivots) @ whitening
+    features -= features.mean(axis=0)
+    single = features.astype(np.float32)
+    gamma, V = np.linalg.eigh((single.T @ single).astype(np.float64) / len(rows))
+    kept = is_kept(gamma, len(rows)) & (gamma >= LEAST_SHARE * gamma.max())
+    gamma, V = gamma[kept], V[:, kept]
+    U = single @ (V / np.sqrt(len(rows) * gamma)).astype(np.float32)
+
+    def function(a: Array) -> Embedding:
+        return Embedding(kernel, pivots, whitening @ (V @ a))
+
+    spectrum = PooledSpectrum(gamma, U, kernel.bound, function)
     if len(rows) > MAX_ROWS_EXACT or not is_single_row:
         return spectrum
     return PooledLandmarks.from_spectrum(spectrum, kernel, rows)
@@ -58,6 +96,8 @@ class PooledLandmarks(PooledSpectrum):
     kernel: Kernel
     rows: Array
     """All rows of the pool, each a unit of its own."""
+    known: list[Array] = field(default_factory=list)
+    """Labels, and the kernel means of both samples at every row: asked for several times."""
 
     @classmethod
     def from_spectrum(cls, spectrum: PooledSpectrum, kernel: Kernel, rows: Array) -> Self:
@@ -88,5 +128,7 @@ class PooledLandmarks(PooledSpectrum):
 
     def _means(self, labels: Array) -> Array:
         """Return the kernel means of X and of Y at every row, shape (N, 2)."""
-        weights = np.column_stack([labels / labels.sum(), ~labels / (~labels).sum()])
-        return self.kernel.product(self.rows, weights)
+        if not self.known or not np.array_equal(self.known[0], labels):
+            weights = np.column_stack([labels / labels.sum(), ~labels / (~labels).sum()])
+            self.known[:] = labels, self.kernel.product(self.rows, weights)
+        return self.known[1]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
+from muhat._arrays import BLAS_ON_ONE_THREAD, Array, quotient, share_between_cores, slices
 from muhat.data import ColumnMoments
-from muhat.testing._permutations import NullMoments, PermutationTable
+from muhat.testing._permutations import PermutationTable
 
 N_CUTS = 64
 """Quantiles of a column at which distribution functions are compared, if units are permuted."""
+
+N_PLACES = 128
+"""The same of many rows that are permuted one by one."""
 
 MAX_VALUES_HELD = 2**17
 """Values of distribution functions held at a time; this number of them fits the cache."""
@@ -38,6 +41,9 @@ class FeatureDifference:
     """The standard deviations of both samples, likewise."""
     is_indicator: bool = False
     """Whether the column has the values 0 and 1 only: the means are then shares of rows."""
+    differs_in: str = "mean"
+    """What differs most: 'mean', 'share' of an indicator, 'spread', 'mean and spread', or 'shape'
+    where neither mean nor spread clearly does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +52,8 @@ class ColumnDistances:
 
     integrals: Array
     """Shape (d, B + 1)."""
-    largest: Array
-    """The observed E|x − y| of every column."""
+    shares: Array
+    """The observed integral of every column over E|x − y|."""
 
     @classmethod
     def from_rows(cls, Z: Array, labels: Array) -> ColumnDistances:
@@ -56,47 +62,100 @@ class ColumnDistances:
         With both distribution functions F and G, the energy distance 2E|x−y| − E|x−x'| − E|y−y'|
         is 2 ∫ (F − G)².
         """
-        columns = in_units(Z).T
-        found = share_between_cores(lambda values: _column_difference(values, labels), columns)
-        integrals, largest = zip(*found, strict=True)
-        return cls(np.array(integrals), np.array(largest))
+        columns = [SortedColumn.from_values(each) for each in in_units(Z).T]
+        return cls.from_columns(columns, labels, lambda each: each.integrals(labels.T))
+
+    @classmethod
+    def at_quantiles(cls, Z: Array, labels: Array) -> ColumnDistances:
+        """Return them from F − G at some places of each column only, for many rows.
+
+        Shares are those of all rows.
+        """
+        columns = [SortedColumn.from_values(each) for each in in_units(Z).T]
+        numbers = np.ascontiguousarray(labels).view(np.uint8)
+        return cls.from_columns(columns, labels, lambda each: each.integrals_at_places(numbers))
+
+    @classmethod
+    def from_columns(
+        cls, columns: list[SortedColumn], labels: Array, integrals: Callable[[SortedColumn], Array]
+    ) -> ColumnDistances:
+        """Return the distances from a function that computes those of one column."""
+        found = share_between_cores(integrals, columns)
+        return cls(np.array(found), np.array([each.share(labels[:, 0]) for each in columns]))
 
     def features(self, shifts: Array, names: tuple[str, ...]) -> tuple[FeatureDifference, ...]:
         """Return the difference in every column of the pool, the largest first."""
-        largest = self.largest
         table = PermutationTable(self.integrals, self.integrals.max(axis=1))
-        observed = self.integrals[:, 0]
-        shares = np.divide(observed, largest, out=np.zeros_like(largest), where=largest > 0)
         found = []
-        for name, share, shift, p in zip(names, shares, shifts, table.corrected, strict=True):
+        for name, share, shift, p in zip(names, self.shares, shifts, table.corrected, strict=True):
             found.append(FeatureDifference(name, float(share), float(shift), float(p)))
         return tuple(sorted(found, key=_most_different_first))
 
-    def largest_scores(self) -> Array:
-        """Return the largest distance of each permutation, each column in its standard deviations.
 
-        These are of all permutations, which are treated alike: shape (1, B + 1).
+@dataclass(frozen=True, eq=False)
+class SortedColumn:
+    """A column of the pool in rising order, in which distribution functions are compared."""
+
+    order: Array
+    """The rows by their values."""
+    gaps: Array
+    """Between neighbouring values, shape (N − 1,)."""
+
+    @classmethod
+    def from_values(cls, values: Array) -> SortedColumn:
+        """Return a column, sorted."""
+        order = values.argsort(kind="stable")
+        return cls(order, np.diff(values[order]))
+
+    @property
+    def pooled(self) -> Array:
+        """The pool's distribution function in every gap."""
+        N = len(self.order)
+        return np.arange(1, N) / N
+
+    def share(self, observed: Array) -> float:
+        """Return ∫ (F − G)² over E|x − y| for one column of labels."""
+        first = observed[self.order]
+        F, G = (np.cumsum(each)[:-1] / each.sum() for each in (first, ~first))
+        largest = float(self.gaps @ (F * (1 - G) + G * (1 - F)))
+        if not largest:
+            return 0.0
+        return float(self.gaps @ (F - G) ** 2) / largest
+
+    def integrals(self, labels: Array) -> Array:
+        """Return ∫ (F − G)² for every row of labels."""
+        N, n = len(self.order), int(labels[0].sum())
+        found = np.empty(len(labels))
+        with BLAS_ON_ONE_THREAD:
+            for some in slices(0, len(found), max(1, MAX_VALUES_HELD // N)):
+                ranked = labels[some].take(self.order, axis=1)
+                F = np.cumsum(ranked, axis=1, dtype=np.int32)[:, :-1] / n
+                # The pool's distribution function is a mean of F and G: F − G = (F − pool) N/m.
+                found[some] = (N / (N - n)) ** 2 * ((F - self.pooled) ** 2 @ self.gaps)
+        return found
+
+    def integrals_at_places(self, labels: Array) -> Array:
+        """Return about the same for every column of labels, which are 0 and 1.
+
+        In each gap (F − G)² has a mean over permutations that is proportional to P (1 − P) of the
+        pooled P. It is looked at in the middle of N_PLACES parts of the line that have the same
+        mean of the integral, and stands for all of its part: columns with few values are exact but
+        for the number of parts.
         """
-        scores = NullMoments.from_values(self.integrals).scores(self.integrals)
-        return np.asarray(scores.max(axis=0, keepdims=True))
-
-
-def _column_difference(values: Array, labels: Array) -> tuple[Array, float]:
-    """Return ∫ (F − G)² of one column for every permutation, and the observed E|x − y|."""
-    N, n = len(labels), int(labels[:, 0].sum())
-    order = values.argsort(kind="stable")
-    gaps = np.diff(values[order])
-    share_of_pool = np.arange(1, N) / N
-    integrals = np.empty(labels.shape[1])
-    with BLAS_ON_ONE_THREAD:
-        for some in slices(0, len(integrals), max(1, MAX_VALUES_HELD // N)):
-            sorted_labels = labels.T[some].take(order, axis=1)
-            F = np.cumsum(sorted_labels, axis=1, dtype=np.int32)[:, :-1] / n
-            # The pool's distribution function is a mean of F and G: F − G = (F − pool) N/m.
-            integrals[some] = (N / (N - n)) ** 2 * ((F - share_of_pool) ** 2 @ gaps)
-    first = labels[order, 0]
-    F, G = (np.cumsum(each)[:-1] / each.sum() for each in (first, ~first))
-    return integrals, float(gaps @ (F * (1 - G) + G * (1 - F)))
+        N, n = len(self.order), int(labels[:, 0].sum())
+        spread = self.pooled * (1 - self.pooled)
+        means = np.cumsum(self.gaps * spread)
+        middles = (np.arange(N_PLACES) + 0.5) / N_PLACES * means[-1]
+        places, parts = np.unique(np.searchsorted(means, middles), return_counts=True)
+        ranked = labels[self.order]
+        counts = np.empty((len(places), labels.shape[1]))
+        start = 0
+        for count, place in zip(counts, places, strict=True):
+            ranked[start : place + 1].sum(axis=0, dtype=np.uint32, out=count)
+            start = place + 1
+        F = np.cumsum(counts, axis=0) / n
+        widths = parts / N_PLACES * means[-1] / spread[places]
+        return (N / (N - n)) ** 2 * (widths @ (F - self.pooled[places, None]) ** 2)
 
 
 def in_units(rows: Array) -> Array:
@@ -166,4 +225,31 @@ def distances_at_cuts(counts: Sequence[Array], rows: Array, labels: Array) -> Co
         widths = np.diff(np.concatenate([ends[:1], (cuts[1:] + cuts[:-1]) / 2, ends[1:]]))
         integrals[column] = widths @ (F - G) ** 2
         largest[column] = widths @ (F[:, 0] * (1 - G[:, 0]) + G[:, 0] * (1 - F[:, 0]))
-    return ColumnDistances(integrals, largest)
+    shares = np.divide(integrals[:, 0], largest, out=np.zeros_like(largest), where=largest > 0)
+    return ColumnDistances(integrals, shares)
+
+
+def mean_ranks_at_cuts(counts: Sequence[Array]) -> Array:
+    """Return the mean rank of every unit in every column, where rows between two cuts are ties."""
+    found = []
+    for each in counts:
+        of_cells = each.sum(axis=0)
+        ranks = np.cumsum(of_cells) - of_cells / 2
+        found.append(each @ ranks / each.sum(axis=1))
+    return np.array(found).T
+
+
+def largest_mean_difference(columns: Array, labels: Array) -> Array:
+    """Return the largest |mean of X − mean of Y| of each permutation, over the columns of units.
+
+    Each column is in its standard deviations under permutation, which are proportional to those of
+    its values: shape (1, B + 1).
+    """
+    centred = columns - columns.mean(axis=0)
+    scaled = quotient(centred, np.linalg.norm(centred, axis=0))
+    found = np.empty((1, labels.shape[1]))
+    with BLAS_ON_ONE_THREAD:
+        for some in slices(0, labels.shape[1], max(1, MAX_VALUES_HELD // len(labels))):
+            sums = scaled.T @ labels[:, some].astype(np.float64)
+            found[0, some] = np.abs(sums).max(axis=0)
+    return found

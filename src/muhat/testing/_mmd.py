@@ -22,7 +22,7 @@ ROWS_PER_BLOCK = 1000
 def mmd(
     X: Any, Y: Any, kernel: Any = "gaussian", *, squared: bool = False, unbiased: bool = False
 ) -> float:
-    """Return the maximum mean discrepancy of two samples: the distance of their kernel means.
+    """Return the maximum mean discrepancy (MMD): the distance between two kernel means.
 
     This is MMD, not MMD², unless ``squared=True``. By default it is the biased V-statistic, the
     mean over all pairs of k(x, x') + k(y, y') − 2 k(x, y), which is never negative. Columns are

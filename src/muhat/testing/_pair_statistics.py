@@ -56,6 +56,12 @@ class SideStatistics:
             row[start : start + len(h)] = h
         return H
 
+    def used_components(self) -> tuple[Array, Array]:
+        """Return the eigenvectors that some candidate uses, and every candidate's weights."""
+        U, H = self.components(), self.weights_of_components()
+        used = H.any(axis=0)
+        return U[:, used], H[:, used]
+
     def scaled_power_sums(self) -> tuple[Array, Array]:
         """Return a unit of each candidate's h, and Σh, Σh² and Σh³ in it, shape (3, candidates)."""
         units = np.empty(len(self.resolved))
@@ -91,6 +97,16 @@ class StatisticPairs:
     def n(self) -> int:
         """The number of rows."""
         return self.x.grams[0].n
+
+    def has_few_components(self, n_orders: int) -> bool:
+        """Whether pairs of eigenvectors are fewer than diagonals of all matrices."""
+        if any(not each.needs_spectrum for each in (*self.x.statistics, *self.y.statistics)):
+            return False
+        n_pairs = n_orders
+        for side in (self.x, self.y):
+            n_pairs *= int(side.weights_of_components().any(axis=0).sum())
+        n_matrices = len(self.x.resolved) + n_orders * len(self.y.resolved)
+        return n_pairs < n_matrices * self.n / 2
 
     @cached_property
     def candidates(self) -> Candidates:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.linalg import eigvalsh
@@ -13,8 +13,9 @@ from scipy.linalg import eigvalsh
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores, slices
 from muhat._validation import check_finite, check_semidefinite, check_values, frozen
 from muhat.embedding import Element, Embedding
-from muhat.gram import Approximation
+from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Kernel
+from muhat.testing._distances import ranks_among
 from muhat.testing._gram import PooledGram, PooledMatrix, PooledSpectrum, gram_matrix
 from muhat.testing._landmarks import spectrum_on_landmarks
 from muhat.testing._marginals import (
@@ -35,6 +36,9 @@ TILE_ROWS = 640
 MapParts = Callable[[Callable[[Any], Any], Sequence[Any], int], list[Any]]
 """A function that calls work on many parts, given the number of rows."""
 
+WorkOnGram: TypeAlias = Callable[[Kernel, PooledGram], Found]
+"""From a kernel and its Gram matrix to what is asked for."""
+
 
 class Pool(ABC):
     """Units whose labels can be permuted: Gram matrices, and differences of single columns."""
@@ -49,7 +53,7 @@ class Pool(ABC):
 
     @abstractmethod
     def map(
-        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: MapParts
+        self, work: WorkOnGram[Found], kernels: Sequence[Kernel], share: MapParts
     ) -> list[Found]:
         """Return what work gives for the Gram matrix of every kernel."""
 
@@ -60,6 +64,10 @@ class Pool(ABC):
     @abstractmethod
     def column_distances(self, labels: Array) -> ColumnDistances:
         """Return how far the samples are apart in every column, for every column of labels."""
+
+    @abstractmethod
+    def mean_ranks(self) -> Array:
+        """Return the mean rank of every unit's rows in every column, shape (units, d)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,17 +113,17 @@ class MemoryPool(Pool):
         )
 
     def map(
-        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: MapParts
+        self, work: WorkOnGram[Found], kernels: Sequence[Kernel], share: MapParts
     ) -> list[Found]:
         """Return what work gives for the Gram matrix of every kernel; large ones are not kept."""
         if self.gram == "blocks":
             grams = [self._kept(kernel) for kernel in kernels]
             with BLAS_ON_ONE_THREAD:  # units are few
-                return [work(gram) for gram in grams]
+                return list(map(work, kernels, grams))
         make = self._make
         if len(kernels) == 1:
             make = self._kept
-        return share(lambda kernel: work(make(kernel)), kernels, len(self.rows))
+        return share(lambda kernel: work(kernel, make(kernel)), kernels, len(self.rows))
 
     @property
     def is_single(self) -> bool:  # type: ignore[override]
@@ -141,6 +149,8 @@ class MemoryPool(Pool):
 
     def column_distances(self, labels: Array) -> ColumnDistances:
         """Return how far the samples are apart in every column."""
+        if self.units.size == 1 and self.is_fast:
+            return ColumnDistances.at_quantiles(self.rows, labels)
         if self.units.size == 1:
             return ColumnDistances.from_rows(self.rows, labels)
         unit = np.repeat(np.arange(len(labels)), self.units.size)
@@ -149,6 +159,11 @@ class MemoryPool(Pool):
             counts_between(*each, unit, len(labels)) for each in zip(self.rows.T, cuts, strict=True)
         ]
         return distances_at_cuts(counts, self.rows, labels)
+
+    def mean_ranks(self) -> Array:
+        """Return the mean rank of every unit's rows in every column."""
+        ranks = ranks_among(np.sort(self.rows, axis=0), self.rows)
+        return ranks.reshape(-1, self.units.size, ranks.shape[1]).mean(axis=1)
 
     def evaluated(self, witness: Element, x: TestSample, y: TestSample) -> tuple[Array, Array]:
         """Return the values of the witness at all rows, by a symmetric product where possible."""
@@ -168,9 +183,11 @@ class MemoryPool(Pool):
     def _spectrum(self, kernel: Kernel) -> PooledSpectrum:
         """Return the spectrum with rows of U averaged over units: T keeps its formula."""
         if self.is_fast:
-            assert isinstance(self.gram, Approximation)
-            is_single_row = self.units.size == 1
-            spectrum = spectrum_on_landmarks(kernel, self.gram, self.rows, is_single_row)
+            assert isinstance(self.gram, Nystrom)
+            assert self.gram.n_components is not None
+            spectrum = spectrum_on_landmarks(
+                kernel, self.gram.n_components, self.rows, self.units.size == 1
+            )
         else:
             spectrum = PooledSpectrum.from_rows(kernel, self.rows, self.gram)
         size = self.units.size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -144,7 +144,7 @@ class TestSample:
 
 def as_named_source(who: str, X: Any) -> tuple[Source, Sequence[str] | None] | None:
     """Return batches, files or dask with the names of their columns; None for rows in memory."""
-    if isinstance(X, np.ndarray | DataSet | range):
+    if isinstance(X, np.ndarray | DataSet | range | Set):
         return None
     if is_dask(X) and len(X.shape) == 1:
         if hasattr(X, "to_frame"):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from muhat._arrays import Array, quotient, rounding
+from muhat._cached import ThreadedProperty
 from muhat.gram import Approximation
 from muhat.kernels import Kernel
 from muhat.testing._cyclic import (
@@ -22,8 +22,10 @@ from muhat.testing._cyclic import (
 from muhat.testing._gram import PooledSpectrum, centre, gram_matrix
 from muhat.testing._statistics import Statistic
 
-MAX_ROWS_OF_CUBE = 500
-"""Rows that tr A³ is computed from: beyond, this product would take as long as all shifts."""
+MAX_ROWS_KEPT = 500
+"""Rows up to which the matrix is kept, and from which null moments are computed if there are more.
+
+The product in tr A³ would take as long as all shifts."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,7 @@ class GramForm:
 class SideGram:
     """A = HKH/n of one kernel on one side.
 
-    A matrix is computed when it is asked for and not kept. Of many rows, where it would be computed
-    several times, the half of it is.
+    Of few rows the matrix is kept; of many, the half of it is computed each time it is asked for.
     """
 
     kernel: Kernel
@@ -56,7 +57,7 @@ class SideGram:
         """The number of rows."""
         return len(self.rows)
 
-    @cached_property
+    @ThreadedProperty
     def spectrum(self) -> PooledSpectrum:
         """The eigenpairs of A, or of what features make of it."""
         return self.decompose()
@@ -65,10 +66,13 @@ class SideGram:
         """Return A, shape (n, n)."""
         if not self.form.has_matrices:
             return self._weighted_by(self.spectrum.gamma)
-        A = gram_matrix(self.kernel, self.rows)
-        centre(A)
-        A /= len(A)
-        return A
+        if self._has_halves:
+            return _centred(self.kernel, self.rows)
+        return self._matrix
+
+    @ThreadedProperty
+    def _matrix(self) -> Array:
+        return _centred(self.kernel, self.rows)
 
     def _weighted_by(self, h: Array) -> Array:
         U, V = self._weighted_factors(h)
@@ -80,49 +84,43 @@ class SideGram:
         U = self.spectrum.U[:, used]
         return U * h[used], U
 
-    def transforms(self, statistic: Statistic, drawn: Array) -> Array:
+    def transforms(self, statistic: Statistic, drawn: Array) -> list[Array]:
         """Return the Fourier transforms of U h(Γ) Uᵀ in each order, one after the other."""
         if statistic.needs_spectrum:
             L, R = self._weighted_factors(statistic.weight(self.spectrum.gamma))
-            return np.array([transformed(half_of_product(L[each], R[each])) for each in drawn])
-        if not self._has_halves:
-            A = self.matrix()
-            halves = (half_of_matrix(A[np.ix_(each, each)]) for each in drawn)
-            return np.array([transformed(each) for each in halves])
-        found = [transformed(self.half() / self.n)]  # the first order is that of the rows
-        for order in drawn[1:]:
-            half = half_of_gram(self.kernel, self.rows[order])
-            centre_half(half)
-            found.append(transformed(half / self.n))
-        return np.array(found)
+            return [transformed(half_of_product(L[each], R[each])) for each in drawn]
+        return [transformed(self.half(each)) for each in drawn]
 
     @property
     def _has_halves(self) -> bool:
-        """Whether the half of HKH is computed without the whole matrix."""
-        is_large = self.n > MAX_ROWS_OF_CUBE and self.form.has_matrices
+        """Whether the half of A is computed without the whole matrix."""
+        is_large = self.n > MAX_ROWS_KEPT and self.form.has_matrices
         return is_large and self.kernel.positive_semidefinite
 
-    def half(self) -> Array:
-        """Return the half of HKH, shape (n, n // 2 + 1): see ``half_of_matrix``."""
-        if self._has_halves:
-            return self._half_and_largest[0]
-        return half_of_matrix(self.matrix())
-
-    @cached_property
-    def _half_and_largest(self) -> tuple[Array, float]:
-        """The half of HKH, and the largest value of K."""
-        half = half_of_gram(self.kernel, self.rows)
-        largest = float(np.abs(half).max())
+    def half(self, order: Array) -> Array:
+        """Return the half of A in an order, shape (n, n // 2 + 1): see ``half_of_matrix``."""
+        if not self._has_halves:
+            return half_of_matrix(self.matrix()[np.ix_(order, order)])
+        half = half_of_gram(self.kernel, self.rows[order])
         centre_half(half)
-        return half, largest
+        half /= self.n
+        vars(self)["_trace"] = float(half[:, 0].sum())  # saves computing the half for it
+        return half
+
+    @ThreadedProperty
+    def _trace(self) -> float:
+        """The trace of A."""
+        return float(self.half(np.arange(self.n))[:, 0].sum())
 
     @property
     def tells_apart(self) -> bool:
         """Whether the kernel has different values on some pairs of rows, beyond rounding."""
         if self._has_spectrum or not self.kernel.positive_semidefinite:
             return self.spectrum.gamma.size > 0  # raises an error for negative eigenvalues
-        unit, _ = self._power_sums_of_matrix
-        return unit > 0
+        # ‖k(x_i, ·) − k(x_1, ·)‖², of which rounding makes some ε k(x, x)
+        diagonal = self.kernel.diagonal(self.rows)
+        apart = diagonal + diagonal[0] - 2 * self.kernel(self.rows, self.rows[:1])[:, 0]
+        return bool(apart.max() > self.n * rounding(apart) * np.abs(diagonal).max())
 
     @property
     def _has_spectrum(self) -> bool:
@@ -131,49 +129,63 @@ class SideGram:
 
     def power_sums(self, statistic: Statistic) -> tuple[float, Array]:
         """Return a unit of h, and Σh, Σh² and Σh³ in it."""
-        if not statistic.needs_spectrum and self.form.has_matrices:
-            return self._power_sums_of_matrix
+        if not self._needs_spectrum(statistic):
+            unit, sums = self._squares_and_cubes
+            return unit, np.append(self._trace / (unit or 1.0), sums)
         h = statistic.weight(self.spectrum.gamma)
         unit = float(h.max(initial=0))
         h = quotient(h, np.array(unit))
         return unit, np.array([h.sum(), (h**2).sum(), (h**3).sum()])
 
-    @cached_property
-    def _power_sums_of_matrix(self) -> tuple[float, Array]:
-        """A unit of A, zero if all rows look alike, and the traces of A, A² and A³ in it."""
-        if self._has_halves:
-            half, largest = self._half_and_largest
-        else:
-            K = gram_matrix(self.kernel, self.rows)
-            largest = float(np.abs(K).max())
-            centre(K)
-            half = half_of_matrix(K)
-        unit = float(np.abs(half).max())
-        if unit <= self.n * rounding(half) * largest:
-            return 0.0, np.zeros(3)
-        scaled = quotient(half, np.array(unit))
-        squares = times_counted(self.n) @ np.einsum("ak,ak->k", scaled, scaled)
-        unit /= self.n
-        return unit, np.array([scaled[:, 0].sum(), squares, self._third_power_sum(unit)])
+    def _needs_spectrum(self, statistic: Statistic) -> bool:
+        """Whether a statistic's null moments are those of all eigenvalues, which are known."""
+        has_all = self._has_spectrum and self.form.features is None
+        return statistic.needs_spectrum or has_all or not self.form.has_matrices
 
-    def _third_power_sum(self, unit: float) -> float:
-        """Return tr A³ in a unit: by eigenvalues where they are known, else from some of the rows.
+    def prepare(self, statistics: Sequence[Statistic]) -> None:
+        """Compute what takes long and is needed later, so that threads can share it."""
+        if not self.form.has_matrices or any(each.needs_spectrum for each in statistics):
+            _ = self.spectrum
+        if not all(map(self._needs_spectrum, statistics)):
+            _ = self._squares_and_cubes
 
-        The eigenvalues of some rows' matrix are nearly those of all rows', and the largest of them,
-        which are closest, make up most of this sum.
+    @ThreadedProperty
+    def _squares_and_cubes(self) -> tuple[float, Array]:
+        """A unit of A, and the traces of A² and A³ in it; of many rows, from some of them.
+
+        The means of the squares of entries are nearly those of all rows, and so are the largest
+        eigenvalues, which make up most of tr A³. The trace of A is always that of all rows: the
+        mean of T is tr A tr B/(n − 1), from which T of narrow kernels hardly differs.
         """
+        if self._has_halves:
+            A = _centred(self.kernel, self.to_learn_from[:MAX_ROWS_KEPT])
+        else:
+            A = self.matrix()
+        unit = float(np.abs(A).max())
+        A = quotient(A, np.array(unit))
+        m, own = len(A), float((A.diagonal() ** 2).sum())
+        # Entries are divided by the number of rows, and n of the n² are on the diagonal.
+        squares = own * m / self.n + (float((A**2).sum()) - own) * (1 - 1 / self.n) / (1 - 1 / m)
         if self._has_spectrum:
-            return float((quotient(self.spectrum.gamma, np.array(unit)) ** 3).sum())
-        K = gram_matrix(self.kernel, self.to_learn_from[:MAX_ROWS_OF_CUBE])
-        centre(K)
-        A = quotient(K, np.array(unit * len(K)))
-        return float(np.vdot(A @ A, A))
+            cubes = float((quotient(self.spectrum.gamma, np.array(unit)) ** 3).sum())
+        else:
+            cubes = float(np.vdot(A @ A, A))
+        return unit, np.array([squares, cubes])
+
+
+def _centred(kernel: Kernel, rows: Array) -> Array:
+    """Return A = HKH/n."""
+    A = gram_matrix(kernel, rows)
+    centre(A)
+    A /= len(A)
+    return A
 
 
 def kernel_correlation(x: SideGram, y: SideGram) -> float:
     """Return HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)): the cosine of the centred Gram matrices."""
     if x.form.has_matrices:
-        A, B = x.half(), y.half()
+        order = np.arange(x.n)
+        A, B = x.half(order), y.half(order)
         A, B = quotient(A, np.abs(A).max()), quotient(B, np.abs(B).max())
         counted = times_counted(x.n)
         of_both, of_x, of_y = (counted @ (S * R).sum(axis=0) for S, R in ((A, B), (A, A), (B, B)))

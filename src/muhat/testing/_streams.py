@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,14 +15,15 @@ from muhat.data import SampleBatch
 from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
 from muhat.testing._distances import features_for
-from muhat.testing._gram import PooledGram, PooledSpectrum, is_kept
+from muhat.testing._gram import PooledSpectrum, is_kept
 from muhat.testing._marginals import (
     ColumnDistances,
     column_cuts,
     counts_between,
     distances_at_cuts,
+    mean_ranks_at_cuts,
 )
-from muhat.testing._pool import Found, MapParts, Pool
+from muhat.testing._pool import Found, MapParts, Pool, WorkOnGram
 from muhat.testing._samples import TestSample
 from muhat.testing._units import PermutationUnits, UnitAssignment
 
@@ -67,7 +68,7 @@ class SourcePool(Pool):
         )
 
     def map(
-        self, work: Callable[[PooledGram], Found], kernels: Sequence[Kernel], share: MapParts
+        self, work: WorkOnGram[Found], kernels: Sequence[Kernel], share: MapParts
     ) -> list[Found]:
         """Return what work gives for every kernel; one pass over the rows serves all new ones."""
         new = [kernel for kernel in kernels if repr(kernel) not in self.spectra]
@@ -81,7 +82,11 @@ class SourcePool(Pool):
             )
             for number, kernel in enumerate(new):
                 self.spectra[repr(kernel)] = self._spectrum(maps[number], number)
-        return share(lambda kernel: work(self.spectra[repr(kernel)]), kernels, len(self.observed))
+
+        def of_kernel(kernel: Kernel) -> Found:
+            return work(kernel, self.spectra[repr(kernel)])
+
+        return share(of_kernel, kernels, len(self.observed))
 
     def _spectrum(self, features: FeatureMap, number: int) -> PooledSpectrum:
         """Return the spectrum of HΦᵀΦH/N, of whose U the rows are means over units."""
@@ -100,10 +105,17 @@ class SourcePool(Pool):
 
     def column_distances(self, labels: Array) -> ColumnDistances:
         """Return how far the samples are apart in every column, compared at cuts."""
-        counts = [
-            np.concatenate(each) for each in zip(*(each.counts for each in self.sums), strict=True)
-        ]
-        return distances_at_cuts(counts, self.rows, labels)
+        return distances_at_cuts(self._counts, self.rows, labels)
+
+    def mean_ranks(self) -> Array:
+        """Return the mean rank of every unit's rows in every column, ranked between cuts."""
+        return mean_ranks_at_cuts(self._counts)
+
+    @property
+    def _counts(self) -> list[Array]:
+        """Of each column, how many of each unit's rows are between two cuts."""
+        of_samples = zip(*(each.counts for each in self.sums), strict=True)
+        return [np.concatenate(each) for each in of_samples]
 
 
 @dataclass(frozen=True, eq=False)

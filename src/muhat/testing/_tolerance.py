@@ -1,8 +1,8 @@
 """Do groups differ by more than a tolerance δ? A bootstrap of the distance of kernel means.
 
 The observed difference of kernel means is shortened to the length δ, noise as that of the rows is
-added, and the length of the sum is compared with that observed. docs/tests.md has the argument, and
-paper/experiments/levels_of_groups.py measures levels.
+added, and the length of the sum is compared with that observed. docs/group-tests.md has the
+argument, and paper/experiments/levels_of_groups.py measures levels.
 """
 
 from __future__ import annotations
@@ -172,11 +172,15 @@ class ToleranceTest:
         rng: np.random.Generator,
         has_pairs: bool = False,
         reference: int | None = None,
+        steps: Array | None = None,
     ) -> ToleranceTest:
         """Compare the groups of rows, shape (n, d), with the rest.
 
-        Halves are those of all groups, or of the group that is the reference.
+        Halves are those of all groups, or of the group that is the reference. The rest of a group
+        are the other groups left at its step; all, without steps.
         """
+        if steps is None:
+            steps = np.zeros(design.n_groups, dtype=np.int64)
         _check_cells(design, has_pairs)
         split, is_second = _split_in_halves(design)
         spectrum = GroupSpectrum.from_rows(kernel, X[split.rows], gram, learn, split)
@@ -190,10 +194,12 @@ class ToleranceTest:
             delta = float(tolerance)
         starts = np.searchsorted(split.unit_of_part, np.arange(len(design.labels)))
         units = np.add.reduceat(features, starts, axis=0)
-        noise = _PairNoise(units, design) if has_pairs else _CellNoise(units, design)
+        of_noise = _PairNoise if has_pairs else _CellNoise
+        noise = of_noise(units, design, steps)
         p_values = _p_values(noise, delta, n_draws, rng)
         p_values[_n_units(design, has_pairs) < 2] = 1.0
-        return cls(units, GroupDistances.from_features(units, design), delta, p_values)
+        distances = GroupDistances.from_features(units, design, steps)
+        return cls(units, distances, delta, p_values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,9 +280,10 @@ class _CellNoise:
     t-test, few units have a less certain spread.
     """
 
-    def __init__(self, features: Array, design: GroupDesign) -> None:
+    def __init__(self, features: Array, design: GroupDesign, steps: Array) -> None:
         self.design = design
-        self.differences = differences_from_rest(features, design)
+        self.steps = steps
+        self.differences = differences_from_rest(features, design, steps)
         cells = design.strata * design.n_groups + design.labels
         _, self.cell, counts = np.unique(cells, return_inverse=True, return_counts=True)
         self.degrees = np.where(counts > 1, counts - 1, LARGE_DEGREES)
@@ -288,17 +295,21 @@ class _CellNoise:
         factor = np.sqrt(np.where(counts > 1, counts / self.degrees, 1.0))
         residuals = features - design.sizes[:, None] * means[self.cell]
         self.residuals = residuals * factor[self.cell][:, None]
-        n = design.row_counts
-        self.shares = (n / n.sum(axis=1, keepdims=True)).T
-        self.weights = effective_rows(n)
 
     def draw(self, count: int, rng: np.random.Generator) -> Array:
         """Return noise of the difference of every group from the rest, shape (count, T, r)."""
         chi2 = rng.chisquare(self.degrees, size=(count, len(self.degrees))) / self.degrees
         multipliers = rng.normal(size=(count, len(self.cell))) / np.sqrt(chi2[:, self.cell])
         own = self._sums(multipliers, self.design.labels, self.design.n_groups)
-        strata = self._sums(multipliers, self.design.strata, self.shares.shape[1])
-        return np.asarray((own - self.shares @ strata) / self.weights[:, None])
+        n = self.design.row_counts
+        for step in np.unique(self.steps):
+            left = self.steps >= step
+            here = self.steps == step
+            strata = self._sums(multipliers * left[self.design.labels], self.design.strata, len(n))
+            shares = quotient(n, (n * left).sum(axis=1, keepdims=True))[:, here].T
+            own[:, here] -= shares @ strata
+            own[:, here] /= effective_rows(n[:, left])[here[left]][:, None]
+        return own
 
     def _sums(self, multipliers: Array, of_unit: Array, n: int) -> Array:
         """Return Σ ε_i R_i over the units of each group or stratum, shape (count, n, r)."""
@@ -317,18 +328,16 @@ class _PairNoise:
     that it counts for, noise is Σ_p ε_p (S_pt − w_pt Δ_t)√(c/(c − 1)) over Σ_p w_pt.
     """
 
-    def __init__(self, features: Array, design: GroupDesign) -> None:
-        self.differences = differences_from_rest(features, design)
+    def __init__(self, features: Array, design: GroupDesign, steps: Array) -> None:
+        self.differences = differences_from_rest(features, design, steps)
         n = design.row_counts
-        N = n.sum(axis=1, keepdims=True)
-        w = n * (N - n) / N
         sums = np.zeros((*n.shape, features.shape[1]))
         np.add.at(sums, (design.strata, design.labels), features)
-        sums -= n[:, :, None] * (sums.sum(axis=1) / N)[:, None, :]
-        counts = np.maximum((w > 0).sum(axis=0), 2)
-        self.residuals = (sums - w[:, :, None] * self.differences) * (
-            np.sqrt(counts / (counts - 1)) / np.maximum(effective_rows(n), 1e-300)
-        )[:, None]
+        self.residuals = np.empty_like(sums)
+        for step in np.unique(steps):
+            left = steps >= step
+            residuals = _pair_residuals(sums[:, left], n[:, left], self.differences[left])
+            self.residuals[:, steps == step] = residuals[:, steps[left] == step]
         self.degrees = max(1, len(n) - 1)
 
     def draw(self, count: int, rng: np.random.Generator) -> Array:
@@ -337,6 +346,16 @@ class _PairNoise:
         chi2 = rng.chisquare(self.degrees, size=(count, 1)) / self.degrees
         multipliers = rng.normal(size=(count, P)) / np.sqrt(chi2)
         return (multipliers @ self.residuals.reshape(P, T * r)).reshape(count, T, r)
+
+
+def _pair_residuals(sums: Array, n: Array, differences: Array) -> Array:
+    """Return what pairs add to the noise of groups, from their sums and rows, (pairs, T, r)."""
+    N = np.maximum(n.sum(axis=1, keepdims=True), 1)
+    w = n * (N - n) / N
+    centred = sums - n[:, :, None] * (sums.sum(axis=1) / N)[:, None, :]
+    counts = np.maximum((w > 0).sum(axis=0), 2)
+    factor = np.sqrt(counts / (counts - 1)) / np.maximum(w.sum(axis=0), 1e-300)
+    return np.asarray((centred - w[:, :, None] * differences) * factor[:, None])
 
 
 def _p_values(

@@ -25,11 +25,15 @@ from muhat.testing._base import (
     samples_of_matrix,
 )
 from muhat.testing._copies import distinct_rows
-from muhat.testing._distances import Distance, LargestColumnDistance
+from muhat.testing._distances import Distance, LargestRankDifference
 from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
-from muhat.testing._landmarks import few_statistics
-from muhat.testing._marginals import ColumnDistances, FeatureDifference, shifts_between
+from muhat.testing._landmarks import few_kernels, few_statistics
+from muhat.testing._marginals import (
+    FeatureDifference,
+    largest_mean_difference,
+    shifts_between,
+)
 from muhat.testing._permutations import Family, NullMoments, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool
 from muhat.testing._results import (
@@ -71,15 +75,12 @@ N_LANDMARKS = 300
 DEFAULT_STATISTICS = ("mmd", "spectral")
 """MMD for overall differences, truncated SVD for fine structure."""
 
-DISTANCE_WEIGHTS = (0.06, 0.06)
-"""Weights of the default's families beside that of all kernels, which has the rest.
+RANK_WEIGHTS = (0.15,)
+"""Weight of the default's family beside that of all kernels, which has the rest.
 
-These are the energy distance of ranks, and that of the column in which it is largest. docs/tests.md
-has the power by weight from which they were chosen.
+It is the difference of mean ranks in the column in which that is largest. docs/tests.md has the
+power by weight from which it was chosen.
 """
-
-GROUP_DISTANCE_WEIGHTS = (0.025, 0.025)
-"""The same for many groups: the energy distance, and that of ranks."""
 
 N_COLUMNS_FOR_PICTURES = 2
 """Columns that differ most, of which a result holds the values for pictures."""
@@ -88,61 +89,63 @@ N_COLUMNS_FOR_PICTURES = 2
 class TwoSampleTest(PermutationTest):
     """Test whether two samples come from one distribution: one exact p-value, many kernels.
 
-    Columns are standardized, and the rows pooled and shuffled. Bandwidths, λ and
-    eigendecompositions come from the pool whatever the labels are; then labels are permuted. All
-    statistics share the permutations, and one combination of them is compared with that of every
-    permutation: the p-value is exact for every sample size and level, and never zero.
+    Columns are standardized, and the rows of both samples are pooled and shuffled. Bandwidths, λ
+    and eigendecompositions come from the pooled rows, without their labels. Then the labels are
+    permuted. All statistics are combined into one, which is ranked among all permutations. So the
+    p-value is exact for every sample size and level, and never zero.
 
     Parameters
     ----------
     kernel : str, Kernel, callable or list of these, default=None
-        Gaussian and Laplacian, if not given.
+        The kernels; by default Gaussian and Laplacian.
     bandwidths : int, 'median' or list of float, default=None
-        For kernels whose bandwidth is not a number: how many, in equal ratios over the pooled
-        distances (14 if not given, 6 but for the Gaussian kernel), the median, or the bandwidths
-        themselves.
+        The bandwidths of kernels without a given one: their number (default: 14 for the Gaussian
+        kernel, 6 for others, fewer beyond 600 rows; spread over the distances between rows),
+        'median', or a list.
     statistics : str, Statistic or list of these, default=('mmd', 'spectral')
-        'mmd', 'spectral', 'kernel-fisher', 'shrunk-means' or objects such as
+        'mmd', 'spectral', 'kernel-fisher', 'shrunk-means', or objects such as
         ``Spectral("landweber", [10, 100])``.
-    gram : {'auto', 'dense', 'blocks', 'nystrom', 'random-features'}, Nystrom or RandomFeatures,
-    default='auto'
-        How the Gram matrix is held: as it is, in blocks that are forgotten (for MMD alone), or
-        approximated by features. 'auto' holds it as it is up to 600 rows in both samples together,
-        and takes 200 landmarks beyond, drawn from the pool whatever the labels are; if kernels or
-        statistics are given, 2000 rows and 300 landmarks. The p-value is exact in any case.
+    gram : str, Nystrom or RandomFeatures, default='auto'
+        How the Gram matrix is stored: 'dense', 'blocks' (never as a whole; MMD only), 'nystrom' or
+        'random-features'. 'auto' is 'dense' up to 600 rows in both samples, and uses 200 landmarks
+        beyond; if kernels or statistics are given, up to 2000 rows and 300 landmarks. The p-value
+        is always exact.
     standardize : bool, default=True
-        Whether columns are brought to mean 0 and variance 1 over both samples together, whatever
-        their labels are. Kernels of row numbers or of objects (``Precomputed``, functions on lists)
-        have no columns to scale.
+        Whether columns are scaled to mean 0 and variance 1, over both samples together. Row numbers
+        and objects (``Precomputed``, functions on lists) are not scaled.
     distinct : bool, default=False
-        Whether of rows that are exact copies of each other, in either sample, only one is tested,
-        drawn at random. Where that leaves too few rows to compare, p is 1. Without it copies are
-        counted (``n_copies``, ``n_shared``) and the verdict says so.
+        Whether each different row is tested only once, in a sample drawn at random. If too few rows
+        are left, p is 1. If False, copies are counted (``n_copies``, ``n_shared``) and the verdict
+        mentions them.
     tolerance : float or 'halves', default=None
-        A distance (MMD, δ) up to which the samples count as alike: beside the exact p-value for any
-        difference there is an approximate one for more than δ. 'halves': as far as the first and
-        the second half of X, in the order given, are apart. It is measured in one kernel, the
-        Gaussian at the median bandwidth of all rows, or ``kernel`` if that is one.
+        A distance δ (MMD) up to which the samples count as equal. The result then also has an
+        approximate p-value for a distance above δ. 'halves' takes the distance between the first
+        and the second half of X, in the given order. The distance is measured with the Gaussian
+        kernel at the median bandwidth of all rows, or with ``kernel`` if you give one kernel.
     n_permutations : int, default=999
-        Where there are no more relabelings than that, all of them are taken instead of random ones.
+        Number of random permutations. If there are no more relabelings, all are enumerated.
     bins : int, default=None
-        How many bins of equal size the rows are put in at random, in both samples together; bins
-        are then permuted as wholes, which is exact too, and permutations cost nothing. By default
-        rows are permuted one by one up to 20,000 in both samples, and in 500 bins beyond that, or
-        for ``gram='blocks'``.
+        Number of bins: rows are put at random into bins of equal size, and whole bins are permuted.
+        This is exact too, and faster. By default single rows are permuted up to 20,000 rows in both
+        samples, and 500 bins beyond that or with ``gram='blocks'``.
     block_length : int, default=None
-        How many rows that follow each other stay together, where rows depend on those before them.
-        The p-value is then approximate: better, the longer the blocks are than the dependence. By
-        default rows are taken as independent.
+        If consecutive rows depend on each other: the length of the blocks of rows that are
+        permuted. The p-value is then approximate; blocks must be much longer than the dependence.
+        By default rows are assumed to be independent.
     early_stopping : int, default=None
-        Draw permutations until this many of them (20, say) are as large as observed,
-        ``n_permutations`` at most: exact for ``p_value`` (Besag and Clifford 1991), not for those
-        of single statistics. By default all are drawn, as they seldom cost more than the Gram
-        matrices and their eigendecompositions.
+        Stop when this number of permutations (for example 20) are as large as observed, at most
+        after ``n_permutations``. ``p_value`` stays exact (Besag and Clifford 1991), p-values of
+        single statistics do not. By default all permutations are drawn.
     random_state : int, RandomState, Generator or None, default=0
-        For the permutations. With None, every call draws others.
+        Seed of the permutations. With None, every call draws new ones.
     n_jobs : int, default=None
-        Cores to use, as many as there are if not given or −1.
+        Number of cores; all if not given or −1.
+
+    See Also
+    --------
+    GroupTest : Many groups in one table.
+    DriftDetector : New batches against one reference, again and again.
+    mmd : The distance alone.
 
     Examples
     --------
@@ -159,7 +162,7 @@ class TwoSampleTest(PermutationTest):
     """
 
     max_single_rows: ClassVar[int] = MAX_SINGLE_ROWS
-    """Rows of both samples up to which each is permuted by itself; beyond, sums over bins are."""
+    """Rows of both samples up to which single rows are permuted; beyond, bins of rows."""
     max_rows_dense: ClassVar[int] = MAX_ROWS_DENSE_DEFAULT
     """Rows of both samples up to which the default statistics come from whole Gram matrices."""
     n_landmarks: ClassVar[int] = _landmarks.N_LANDMARKS
@@ -202,16 +205,15 @@ class TwoSampleTest(PermutationTest):
         Parameters
         ----------
         X, Y : array, data frame, Series, dask collection or batches, of shapes (n, d) and (m, d)
-            One dimension is one column. Data frames must have the same columns; those of Y are put
-            in the order of X. Batches are a list of arrays or data frames, or what
-            ``muhat.open_batches`` returns: of any number of rows, passed over twice. Beyond 20,000
-            rows in both, only sums over rows are held, and 20,000 rows of each drawn at random, at
-            which the witness is evaluated. For ``Precomputed(K)`` give row numbers of K, for
-            ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel functions of objects
-            lists of these.
+            An array of one dimension is one column; the name of a Series is the name of its
+            sample. Data frames must have the same columns, in any order. Batches are a list of
+            arrays or data frames, or the output of ``muhat.open_batches``; they are read twice.
+            Beyond 20,000 rows in both samples, only sums over rows are kept, and 20,000 random rows
+            of each sample, at which the witness is evaluated. For ``Precomputed(K)`` give row
+            numbers of K, for ``kernel='precomputed'`` ``K[:n]`` and ``K[n:]``, and for kernel
+            functions of objects lists of objects.
         names : two strings, default=None
-            What the verdict calls the samples; by default the names of files that they were read
-            from, or X and Y.
+            Names of the samples in the verdict; by default their file names, or X and Y.
 
         Returns
         -------
@@ -225,10 +227,11 @@ class TwoSampleTest(PermutationTest):
         is_fast = self._is_default and samples.n_rows > self.max_rows_dense
         if is_fast:
             statistics = few_statistics()
-        pool = self._pool(samples, statistics, rng, is_fast)
-        kernels = self._kernels(samples, pool.rows)
-        permuted = self._permuted(samples, pool, kernels, statistics, rng)
-        return self._result(samples, pool, permuted, sample_names)
+        with self._blas_threads(), limit_cores(self._n_cores):
+            pool = self._pool(samples, statistics, rng, is_fast)
+            kernels = self._kernels(samples, pool.rows, is_fast)
+            permuted = self._permuted(samples, pool, kernels, statistics, rng)
+            return self._result(samples, pool, permuted, sample_names)
 
     def _check(self) -> list[Statistic]:
         """Raise MuhatError for invalid parameters; return the statistics."""
@@ -264,6 +267,8 @@ class TwoSampleTest(PermutationTest):
             if isinstance(names, str) or len(names) != 2:
                 raise MuhatError("TwoSampleTest", "names must be two strings", repr(names))
             return str(names[0]), str(names[1])
+        if _is_series(X) and _is_series(Y) and str(X.name) != str(Y.name):
+            return str(X.name), str(Y.name)
         if not isinstance(X, DataSet | FileBatches) or not isinstance(Y, DataSet | FileBatches):
             return DEFAULT_NAMES
         if X.name is None or Y.name is None or X.name == Y.name:
@@ -314,6 +319,8 @@ class TwoSampleTest(PermutationTest):
             size = max(size, gram.rows_to_learn_from)
         first, x_names = self._rows_or_source("X", X)
         second, y_names = self._rows_or_source("Y", Y)
+        if _is_series(X) and _is_series(Y) and x_names != y_names:  # the names are the samples'
+            x_names = y_names = ("value",)
         if x_names and y_names and x_names != y_names:
             order = column_order(x_names, y_names)
             y_names = x_names
@@ -403,17 +410,21 @@ class TwoSampleTest(PermutationTest):
         for_mmd = all(type(each) is MMD for each in statistics)
         return MemoryPool.from_rows(x.rows, y.rows, gram, units, rng, for_mmd, is_fast)
 
-    def _kernels(self, samples: _Samples, rows: Array) -> list[Kernel]:
-        """Return the kernels at every bandwidth; by default also the distances.
+    def _kernels(self, samples: _Samples, rows: Array, is_fast: bool) -> list[Kernel]:
+        """Return the kernels at every bandwidth."""
+        if is_fast:
+            return few_kernels(rows)
+        return kernels_at_bandwidths(samples.kernels, self.bandwidths, rows)
 
-        Distances are left out if kernels or statistics are given, and with early stopping: the
-        ranks that combine families would change with every permutation that is drawn.
+    @property
+    def _compares_ranks(self) -> bool:
+        """Whether the mean ranks of columns are a family of statistics, too.
+
+        They are left out if kernels or statistics are given, and with early stopping: the p-values
+        that combine families would change with every permutation that is drawn.
         """
-        kernels = kernels_at_bandwidths(samples.kernels, self.bandwidths, rows)
         is_default = self.kernel is None and self._has_default_statistics
-        if is_default and self.early_stopping is None:
-            kernels.append(Distance(ranks=True).resolve(rows))
-        return kernels
+        return is_default and self.early_stopping is None
 
     def _permuted(
         self,
@@ -438,7 +449,7 @@ class TwoSampleTest(PermutationTest):
     def _all_permuted(
         self,
         pool: Pool,
-        ladder: list[Kernel],
+        kernels: list[Kernel],
         statistics: list[Statistic],
         draw: DrawLabels,
         is_complete: bool,
@@ -446,35 +457,25 @@ class TwoSampleTest(PermutationTest):
         """Return the statistics of all permutations."""
         labels = draw(self.n_permutations)
 
-        def values_of(gram: PooledGram, statistics: list[Statistic]) -> _KernelStatistics:
+        def values_of(kernel: Kernel, gram: PooledGram) -> _KernelStatistics:
             resolved = gram.resolve(statistics)
             values, scales = gram.statistics(resolved, labels)
             return _KernelStatistics(resolved, values, scales, gram.null_moments(resolved, labels))
 
-        kernels = [each for each in ladder if not isinstance(each, Distance)]
-        distances = [each for each in ladder if isinstance(each, Distance)]
-        if isinstance(pool, SourcePool):  # one pass over the rows serves all of them
-            pool.map(lambda gram: None, ladder, self._map)
-        found = pool.map(lambda gram: values_of(gram, statistics), kernels, self._map)
-        if distances:
-            found += pool.map(lambda gram: values_of(gram, [MMD()]), distances, self._map)
-        candidates = candidates_of(
-            "TwoSampleTest", [*kernels, *distances], [each.statistics for each in found]
-        )
-        columns = None
-        if distances:
-            with limit_cores(self._n_cores):
-                columns = pool.column_distances(labels)
-            found.append(_KernelStatistics.from_values([MMD()], columns.largest_scores()))
-            candidates.append(((LargestColumnDistance(),), (MMD(),)))
+        found = pool.map(values_of, kernels, self._map)
+        candidates = candidates_of("TwoSampleTest", kernels, [each.statistics for each in found])
+        if self._compares_ranks:
+            largest = largest_mean_difference(pool.mean_ranks(), labels)
+            found.append(_KernelStatistics.from_values([MMD()], largest))
+            candidates.append(((LargestRankDifference(),), (MMD(),)))
         table = PermutationTable(
             np.concatenate([each.values for each in found]),
             np.concatenate([each.scales for each in found]),
             NullMoments.concatenate([each.null_moments for each in found]),
-            families_of_kernels([kernel for (kernel,), _ in candidates], DISTANCE_WEIGHTS),
+            families_of_kernels([kernel for (kernel,), _ in candidates], RANK_WEIGHTS),
             pool.is_single,
         )
-        return _Permuted(table, labels, candidates, is_complete, columns)
+        return _Permuted(table, labels, candidates, is_complete)
 
     def _sequentially_permuted(
         self,
@@ -485,7 +486,7 @@ class TwoSampleTest(PermutationTest):
     ) -> _Permuted:
         """Return the statistics of as many permutations as the sequential p-value takes."""
         assert self.early_stopping is not None
-        grams = pool.map(lambda gram: (gram, gram.resolve(statistics)), kernels, self._map)
+        grams = pool.map(lambda _, gram: (gram, gram.resolve(statistics)), kernels, self._map)
         candidates = candidates_of("TwoSampleTest", kernels, [resolved for _, resolved in grams])
 
         def values_of(labels: Array) -> Array:
@@ -513,10 +514,9 @@ class TwoSampleTest(PermutationTest):
         """Return the p-value with the effect size, the witness and the differences of columns."""
         x, y = samples.x, samples.y
         (kernel,), (statistic,) = permuted.candidates[permuted.table.largest_statistic]
-        [gram] = pool.map(lambda each: each, [kernel], self._map)
+        [gram] = pool.map(lambda _, each: each, [kernel], self._map)
         element = gram.witness(statistic, pool.observed)
-        with limit_cores(self._n_cores):
-            features = samples.features(pool, permuted)
+        features = samples.features(pool, permuted)
         return TwoSampleResult(
             **result_fields(permuted.table, permuted.candidates),
             is_complete=permuted.is_complete,
@@ -634,7 +634,7 @@ class _Samples:
         if x is None or y is None:
             return ()
         names = column_names(self.x, self.y)
-        columns = permuted.columns or pool.column_distances(permuted.labels)
+        columns = pool.column_distances(permuted.labels)
         return with_moments(columns.features(shifts_between(x, y), names), x, y, names)
 
     def at_rows(
@@ -675,8 +675,6 @@ class _Permuted:
     labels: Array
     candidates: Candidates
     is_complete: bool
-    columns: ColumnDistances | None = None
-    """How far the samples are apart in every column, where that is one of the statistics."""
 
 
 def _no_differences(labels: Array, kernel: Kernel, is_complete: bool) -> _Permuted:
@@ -694,13 +692,18 @@ def _as_sample(
     return TestSample.from_rows(given, names, size, random_state)
 
 
+def _is_series(X: Any) -> bool:
+    """Whether X is one column with a name, as of pandas or polars."""
+    return len(getattr(X, "shape", ())) == 1 and getattr(X, "name", None) is not None
+
+
 def _drawn_in_order(sample: TestSample) -> Array:
     """Return the rows that are held of a sample, in the order in which they were given."""
     return sample.drawn.rows[np.argsort(sample.drawn.numbers, kind="stable")]
 
 
 def families_of_kernels(
-    kernels: list[Kernel], distance_weights: Sequence[float] = GROUP_DISTANCE_WEIGHTS
+    kernels: list[Kernel], distance_weights: Sequence[float]
 ) -> tuple[Family, ...]:
     """Return one family for all kernels and one for each distance; none without distances.
 

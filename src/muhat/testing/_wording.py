@@ -9,7 +9,7 @@ from math import floor, hypot, inf, isclose, log, log10
 
 import numpy as np
 
-from muhat._wording import LARGE_SHIFT
+from muhat._wording import LARGE_SHIFT, shift_text
 from muhat.data import ColumnMoments
 from muhat.data._selection import INDICATOR
 from muhat.testing._marginals import FeatureDifference
@@ -44,41 +44,69 @@ def with_moments(
     found = []
     for each in features:
         place = places[each.name]
-        found.append(
-            replace(
-                each,
-                means=(float(means[0][place]), float(means[1][place])),
-                spreads=(float(spreads[0][place]), float(spreads[1][place])),
-                is_indicator=bool(is_indicator[place]),
-            )
+        feature = replace(
+            each,
+            means=(float(means[0][place]), float(means[1][place])),
+            spreads=(float(spreads[0][place]), float(spreads[1][place])),
+            is_indicator=bool(is_indicator[place]),
         )
+        sizes = int(x.count), int(y.count)
+        found.append(replace(feature, differs_in=what_differs(feature, sizes)))
     return tuple(found)
+
+
+def what_differs(each: FeatureDifference, sizes: tuple[int, int]) -> str:
+    """Return in what a column differs most between samples of these sizes, as ``differs_in``."""
+    if each.is_indicator and each.means is not None:
+        return "share"
+    is_shifted = _is_shifted(each, sizes)
+    if each.spreads is not None and _spread_differs(each.spreads, sizes):
+        if not is_shifted:
+            return "spread"
+        if _log_ratio(each.spreads) > abs(each.shift):
+            return "mean and spread"
+    if is_shifted:
+        return "mean"
+    return "shape"
+
+
+def size_text(each: FeatureDifference, unit: str = "") -> str:
+    """Return how much a column differs, for tables: a shift, shares or standard deviations.
+
+    ``unit`` follows the shift.
+    """
+    shift = f"{shift_text(each.shift)}{unit}"
+    if each.differs_in == "share" and each.means is not None:
+        return " → ".join(share_texts(each.means))
+    if "spread" in each.differs_in and each.spreads is not None:
+        spreads = f"SD {' → '.join(_distinguishable(each.spreads))}"
+        if unit:
+            return spreads
+        return f"{shift}; {spreads}"
+    return shift
 
 
 def change_text(
     each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str
 ) -> str:
     """Return a column and how it differs; ``where`` follows "higher", such as "in after"."""
-    if each.is_indicator and each.means is not None:
+    kind = what_differs(each, sizes)
+    if kind == "share" and each.means is not None:
+        name = f"{each.name} = 1"
         if INDICATOR in each.name:
             name = each.name
-        else:
-            name = f"{each.name} = 1"
         first, second = share_texts(each.means)
         return f"{name}, {second} of {names[1]} and {first} of {names[0]}"
-    is_shifted = _is_shifted(each, sizes)
-    shifted = f"mean of {each.name}, {shift_words(each.shift, where)}"
-    if is_shifted and (each.spreads is None or not _spread_differs(each.spreads, sizes)):
-        return shifted
-    if each.spreads is None:
-        return f"spread or shape of the distribution of {each.name}, more than its mean"
-    if not _spread_differs(each.spreads, sizes):
+    if kind == "shape":
+        if each.spreads is None:
+            return f"spread or shape of the distribution of {each.name}, more than its mean"
         return f"shape of the distribution of {each.name}, more than its mean or spread"
-    spread = _spread_words(each.spreads, names)
-    if not is_shifted:
-        return f"{each.name} varies {spread}"
-    if _log_ratio(each.spreads) <= abs(each.shift):
+    shifted = f"mean of {each.name}, {shift_words(each.shift, where)}"
+    if kind == "mean" or each.spreads is None:
         return shifted
+    spread = _spread_words(each.spreads, names)
+    if kind == "spread":
+        return f"{each.name} varies {spread}"
     return f"{shifted}; it also varies {spread}"
 
 

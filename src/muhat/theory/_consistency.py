@@ -55,7 +55,7 @@ class Definition1:
 def check_definition_1(
     filter: Filter, parameters: Any, kappa2: float = 1.0, exponents: Sequence[float] | None = None
 ) -> Definition1:
-    """Measure the constants of Definition 1 for any filter, beside those that it states.
+    """Measure the constants of Definition 1 for a filter, and compare them with the stated ones.
 
     Parameters
     ----------
