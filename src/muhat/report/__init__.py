@@ -1,4 +1,4 @@
-"""The page to send around: one HTML file that opens anywhere without a network."""
+"""Reports: one HTML file per result, which opens anywhere without a network."""
 
 from muhat._text import number
 from muhat.figures import Axis, Bar, Bars, Plot, Series

@@ -84,7 +84,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """A page to send around.
+    """A report: one HTML page.
 
     Attributes
     ----------
