@@ -320,10 +320,10 @@ def test_a_place_in_a_folder_is_told_by_file_and_counted_through(tmp_path):
     second.loc[6, "b"] = np.nan
     sentence = broken(folder_of(tmp_path, FRAME, second), batch=7, row=1)
     assert "part-1.parquet: " in sentence
-    place = "data row 7 (counted from 1), column 'b', batch 7 (counted from 0)"
+    place = "data row 7 (counted from 1), batch 7 (counted from 0)"
     assert (
-        f"got a missing value in {place}; drop these rows with missing='drop', or fill them in."
-        in sentence
+        f"column 'b' must have no missing values, got one in {place}; drop these rows with "
+        "missing='drop', or fill them in." in sentence
     )
 
 
@@ -379,8 +379,8 @@ def test_a_null_of_parquet_is_a_hole(tmp_path):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("NA,1", "got a missing value in line 52, column 'a', batch 12"),
-        ("inf,1", "got an infinite value in line 52, column 'a', batch 12"),
+        ("NA,1", "column 'a' must have no missing values, got one in line 52, batch 12"),
+        ("inf,1", "column 'a' must have no infinite values, got one in line 52, batch 12"),
         ("1,2,3", "2 fields, as the first, got 3 in line 52, batch 12"),
         ("1", "2 fields, as the first, got 1 in line 52, batch 12"),
         (

@@ -144,7 +144,7 @@ def test_files_of_the_same_name_are_told_apart_by_their_folders():
     drifted = json.loads(succeeded("drift", "o.csv", *files, "--json").stdout)
     assert [each["name"] for each in drifted["batches"]] == ["jan/data.csv", "feb/data.csv"]
     predicted = succeeded("predict", *files, "--target", "y").stdout
-    assert "are distributed differently in feb/data than in jan/data (" in predicted
+    assert "(higher in feb/data)" in predicted or "(lower in feb/data)" in predicted
 
 
 def test_a_column_to_leave_out_need_not_be_in_every_file():
@@ -177,10 +177,8 @@ def test_applying_a_model_to_rows_unlike_its_own_is_warned_of(fitted):
     succeeded(*fitted, "--save", "m.muhat")
     FRAME.assign(b=FRAME["b"] + 5).to_csv("far.csv", index=False)
     FRAME.sample(frac=0.5, random_state=0).to_csv("near.csv", index=False)
-    warning = "warning: The columns are distributed differently in far.csv than in "
-    warning += (
-        "the rows that the model was fitted to (p ≤ 0.001), most of all b (higher in far.csv). "
-    )
+    warning = "warning: The rows of far.csv are distributed differently from the rows that the "
+    warning += "model was fitted to (p ≤ 0.001), most of all in b (higher in far.csv). "
     assert warning in succeeded("apply", "m.muhat", "far.csv").stderr
     assert warning in succeeded("apply", "m.muhat", "far.csv", "--out", "f.csv").stderr
     assert "differently" not in succeeded("apply", "m.muhat", "near.csv").stderr

@@ -285,7 +285,7 @@ def test_a_batch_of_too_few_rows_to_reach_its_level_says_so():
     assert not few.is_reachable
     assert few.verdict() == (
         "batch 1 has too few rows to raise an alarm "
-        "(3 rows, p = 0.00056; an alarm needs p ≤ 0.00025)."
+        "(3 rows, p = 0.00056; an alarm needs p ≤ 0.00025, as alpha is shared among all batches)."
     )
     assert more.is_reachable
     assert more.is_alarm
@@ -308,7 +308,8 @@ def test_a_detector_without_alarms_says_which_batch_was_closest():
     alone = detector.verdict()
     second = detector.update(made(40, 0.3), "after.csv")
     closest = min(first, second, key=lambda each: each.p_value)
-    p = f"p = {closest.p_value:.2g} (an alarm needs p ≤ 0.00025)"
+    needed = "an alarm needs p ≤ 0.00025, as alpha is shared among all batches"
+    p = f"p = {closest.p_value:.2g} ({needed})"
     found = f"Closest to an alarm: {closest.name}, {p}."
     assert detector.verdict() == f"No drift detected in any of 2 batches. {found}"
     assert (
@@ -316,7 +317,7 @@ def test_a_detector_without_alarms_says_which_batch_was_closest():
         == alone
         == (
             f"No drift detected in before.csv (40 rows, p = {first.p_value:.2g}; "
-            "an alarm needs p ≤ 0.00025)."
+            "an alarm needs p ≤ 0.00025, as alpha is shared among all batches)."
         )
     )
     detector.update(made(1), "tiny1.csv")
@@ -328,7 +329,8 @@ def test_a_detector_without_alarms_says_which_batch_was_closest():
     assert detector.verdict() == (
         "No drift detected in any of 4 batches. "
         "Closest to an alarm, of the last 3 batches: after.csv, "
-        f"p = {second.p_value:.2g} (an alarm needs p ≤ 0.00025). "
+        f"p = {second.p_value:.2g} (an alarm needs p ≤ 0.00025, as alpha is shared "
+        "among all batches). "
         "tiny1.csv, tiny2.csv have too few rows to raise an alarm."
     )
 

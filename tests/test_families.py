@@ -267,7 +267,7 @@ def test_verdicts_name_the_columns():
     found = IndependenceTest().test(frame[["cement", "water"]], frame["strength"])
     assert found.verdict() == (
         "(cement, water) and strength are dependent (50 rows, p ≤ 0.001); "
-        "which of the columns depend on each other is not tested. Kernel correlation "
+        "which of cement and water is related to strength is not tested. Kernel correlation "
         f"{found.correlation:.2g} (0: none, 1: the strongest; not comparable with Pearson's)."
     )
     frame["other"] = rng().normal(size=1050)[1000:]

@@ -202,7 +202,7 @@ def test_parquet_words_are_refused_by_column(tmp_path):
 def test_missing_values_are_refused_with_line_and_column(tmp_path, marker):
     sentence = refused(written(tmp_path, f"a,b\n1,2\n3,{marker}\n5,6\n"))
     kind = "an infinite" if marker == "inf" else "a missing"
-    assert f"{kind} value in line 3, column 'b';" in sentence
+    assert f"column 'b' must have no {kind} values, got one in line 3;" in sentence
     assert (marker == "inf") != (
         "drop these rows with missing='drop', or fill them in." in sentence
     )
@@ -210,19 +210,22 @@ def test_missing_values_are_refused_with_line_and_column(tmp_path, marker):
 
 def test_many_missing_values_are_counted(tmp_path):
     sentence = refused(written(tmp_path, "a,b,c\n" + "NA,1,\n" * 5))
-    assert "in lines 2, 3, 4 and 2 more, columns 'a', 'c';" in sentence
+    needed = "columns 'a', 'c' must have no missing values"
+    assert f"{needed}, got some in lines 2, 3, 4 and 2 more;" in sentence
 
 
 def test_missing_values_of_parquet_are_refused(tmp_path):
     path = tmp_path / "data.parquet"
     parquet.write_table(pyarrow.table({"a": [1, None, 3], "b": [1.0, 2.0, float("nan")]}), path)
-    assert "in data rows 2, 3 (counted from 1), columns 'a', 'b';" in refused(path)
+    needed = "columns 'a', 'b' must have no missing values"
+    assert f"{needed}, got some in data rows 2, 3 (counted from 1);" in refused(path)
 
 
 def test_missing_values_of_an_array_are_refused(tmp_path):
     path = tmp_path / "data.npy"
     np.save(path, np.array([[1.0, np.nan], [1.0, 2.0]]))
-    assert "in data row 1 (counted from 1), column 'column 2';" in refused(path)
+    needed = "column 'column 2' must have no missing values"
+    assert f"{needed}, got one in data row 1 (counted from 1);" in refused(path)
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
@@ -381,7 +384,7 @@ def test_an_unnamed_first_column_that_was_dropped_does_not_drop_the_next(tmp_pat
 def test_a_first_row_of_missing_values_is_no_header(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("NA,NA\n1,2\n3,4\n")
-    with pytest.raises(FileError, match="got a missing value in line 1"):
+    with pytest.raises(FileError, match="must have no missing values, got one in line 1"):
         read_table(path)
 
 

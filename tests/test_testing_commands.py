@@ -155,7 +155,7 @@ def test_independence_of_columns(files):
     )
     assert f"\n{expected.verdict()}\n" in printed.stdout
     assert expected.verdict().startswith(
-        "(u, v) and z are dependent (40 rows, p ≤ 0.01); which of the columns depend on "
+        "(u, v) and z are dependent (40 rows, p ≤ 0.01); which of u and v is related to z is not "
     )
     assert as_json["p_value"] == expected.p_value <= 0.05
     assert (as_json["x"], as_json["y"], as_json["n"]) == (["u", "v"], ["z"], 40)
@@ -256,7 +256,11 @@ REFUSED = {
         ["a.csv", "narrow.csv"],
         ["narrow.csv lacks column 'w' that a.csv has; leave it out with --drop w."],
     ),
-    "a missing value": (["a.csv", "hole.csv"], ["hole.csv", "line 3"]),
+    "a missing value": (
+        ["a.csv", "hole.csv"],
+        ["hole.csv: column 'v' must have no missing values, got one in line 3; "],
+    ),
+    "no second file": (["hole.csv", "none.csv"], ["no such file: none.csv"]),
     "few permutations": (
         ["a.csv", "b.csv", "--fail-below", 0.001, *FEW],
         ["at least 999 permutations", "got 99"],
@@ -271,7 +275,7 @@ REFUSED = {
     ),
     "by three values": (
         ["three.csv", "--by", "g"],
-        ["must have two values, got 3 ('p', 'q', 'r')"],
+        ["must have two values, got 3 ('p', 'q', 'r')", "or use muhat groups"],
     ),
     "by no column": (["both.csv", "--by", "grup"], ["did you mean 'group'?"]),
     "by two files": (["a.csv", "b.csv", "--by", "u"], ["--by: one file is needed with it, got 2"]),

@@ -195,7 +195,11 @@ def test_one_dimension_is_one_column():
 def test_copies_are_counted_and_dropped_on_demand():
     X, Y = samples(60, 50, shift=0.0)
     copied = np.concatenate([X, X[:20]])
-    result = TwoSampleTest(**QUICK).test(copied, np.concatenate([Y, X[:5]]))
+    nothing = TwoSampleTest(**QUICK).test(copied, np.concatenate([Y, X[:5]]))
+    assert nothing.p_value > 0.05
+    assert "copies" not in nothing.verdict()
+    assert "5 rows of Y equal a row of X." in nothing.verdict()
+    result = TwoSampleTest(**QUICK).test(copied, np.concatenate([Y + 2, X[:5]]))
     assert (result.n_copies, result.n_shared) == (20, 5)
     assert (
         "20 of the 135 rows are exact copies of another row of the same sample" in result.verdict()
@@ -204,7 +208,7 @@ def test_copies_are_counted_and_dropped_on_demand():
         "5 rows of Y equal a row of X. With few possible values this is expec" in result.verdict()
     )
     assert "if they are the same observations, use distinct=True." in result.verdict()
-    alone = TwoSampleTest(**QUICK).test(copied, Y).verdict()
+    alone = TwoSampleTest(**QUICK).test(copied, Y + 2).verdict()
     assert "p is too small; distinct=True drops copies." in alone
     distinct = TwoSampleTest(distinct=True, **QUICK).test(copied, np.concatenate([Y, X[:5]]))
     assert distinct.n + distinct.m == 110

@@ -219,8 +219,8 @@ class _AppliedModel:
             shift = CovariateShift.from_rows(self.training, self.seen.rows, names)
         if shift is not None and shift.is_found:
             fitted = "the rows that the model was fitted to"
-            sentence = shift.sentence(fitted, file, "columns")  # not every model has x and y
-            extrapolates = "Its answers may be off there."
+            sentence = shift.sentence(file, f"The rows of {file}", fitted)
+            extrapolates = "Its answers may be wrong."
             warnings.warn(f"{sentence} {extrapolates}", UserWarning, stacklevel=2)
 
     def warn_of_far_rows(self, file: str) -> None:

@@ -31,6 +31,9 @@ TRACEBACK = "--traceback"
 MOVED_COMMANDS = {"reproduce": "The paper's experiments are now run from a clone: python -m paper."}
 """What is said of a command that is no longer one of muhat's."""
 
+ONE_FILE_COMMANDS = ("compare",)
+"""Commands that take one file, but whose name suggests two."""
+
 _WORKING: list[str] = []
 """The line that is on the terminal until a command prints something."""
 
@@ -205,7 +208,11 @@ def _without_traceback(arguments: list[str]) -> tuple[list[str], bool]:
 def _explained(problem: Exception) -> tuple[int, str]:
     """Return the exit status and the sentence of an error."""
     if hasattr(problem, "format_message"):  # errors of the parser
-        return USER_ERROR, problem.format_message()
+        sentence = problem.format_message()
+        command = getattr(getattr(problem, "ctx", None), "info_name", "")
+        if command in ONE_FILE_COMMANDS and "extra argument" in sentence:  # click has no class
+            sentence += " To compare two files: muhat test a.csv b.csv."
+        return USER_ERROR, sentence
     if isinstance(problem, MemoryError):
         needed = "the matrix of all pairs of points must fit in memory"
         advice = "use --gram nystrom, or fewer points"

@@ -69,6 +69,7 @@ from muhat.cli._samples import (
     values_of,
 )
 from muhat.data import DataSet, FileBatches, base_name
+from muhat.data._paths import check_not_empty
 from muhat.errors import MuhatError
 from muhat.testing import (
     Result,
@@ -319,6 +320,8 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
     if len(files) != 2:
         needed = "two files are needed, or one with --by"
         raise MuhatError("muhat test", needed, count(len(files), "file"))
+    for file in files:  # the second must not be found missing after the first has been read
+        check_not_empty(file, str(file))
     samples = []
     for file, each in zip(files, readings_of(files, reading), strict=True):
         samples.append(read_sample(file, each, one_hot))
@@ -349,7 +352,9 @@ def _one_file(
     groups = groups_in_order(labels.tolist())
     if len(groups) != 2:
         listed = listed_names(map(repr, groups), 3)
-        needed, advice = f"column {by!r} must have two values", "select rows of two of them first"
+        needed, advice = f"column {by!r} must have two values", ""
+        if len(groups) > 2:
+            advice = "select rows of two of them first, or use muhat groups"
         raise MuhatError("--by", needed, f"{len(groups)} ({listed})", advice)
     tables, numbers = [], []
     for group in groups:

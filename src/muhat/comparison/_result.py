@@ -300,7 +300,7 @@ class Comparison(Reportable, HtmlReprMixin):
         if best.improvement <= 0:
             return (
                 f"No filter{among} is better than the plain average on {on}: shrinkage does "
-                "not help here."
+                "not help here. Use the plain average."
             )
         if clear is not None and best.improvement >= 100:
             return (
@@ -323,8 +323,11 @@ class Comparison(Reportable, HtmlReprMixin):
         sure = "which is not clear once its bias is counted"
         if best.improvement <= self.threshold * (best.standard_error or 0.0):
             sure = f"which can be chance: a clear gain needs {self.threshold:.2g} standard errors"
+            if n_candidates > 2:
+                sure += f" for the best of {n_candidates:,} candidates"
         gain = " ".join(filter(None, [f"is {lower}", error and f"({error})"]))
-        return f"Shrinkage does not detectably lower {what}. {tried} {gain}, {sure}.{edge}"
+        finding = f"Shrinkage does not detectably lower {what}. {tried} {gain}, {sure}."
+        return f"{finding} Use the plain average.{edge}"
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean; empty if there is none."""

@@ -215,16 +215,18 @@ class CovariateShift:
         """Whether the rows are distributed differently."""
         return self.p_value <= SHIFT_LEVEL
 
-    def sentence(self, train: str, new: str, columns: str = "columns of x") -> str:
-        """Return one sentence on a difference that was found."""
-        found = f"The {columns} are distributed differently in {new} than in {train}"
+    def sentence(
+        self, new: str, rows: str = "The new rows", training: str = "the training rows"
+    ) -> str:
+        """Return one sentence on a difference that was found; ``new`` is the new sample's name."""
+        found = f"{rows} are distributed differently from {training}"
         if not self.columns:
             return f"{found} ({self.p_text})."
         first, *others = self.columns
         if self.direction:
             first = f"{first} ({self.direction} in {new})"
         named = listed([first, *others], MAX_NAMED_COLUMNS, "more columns")
-        return f"{found} ({self.p_text}), most of all {named}."
+        return f"{found} ({self.p_text}), most of all in {named}."
 
 
 @dataclass(frozen=True)
@@ -312,8 +314,23 @@ class Evaluation:
         if self.r2 is not None:
             r2 = f"R² {_signed(self.r2)} against {_signed(self.loo_r2)}, "
         found = f"{r2}RMSE {self.rmse:.3g} against {self.loo_rmse:.3g}"
+        return f"{start}{found}; {self._coverage_text}."
+
+    def no_fit_sentence(self, target: str, new: str, columns: Sequence[str]) -> str:
+        """Return the sentence where neither R² is clearly above zero."""
+        finding = f"{target} cannot be predicted from {listed_columns(columns)}"
+        if max(self.r2 or 0.0, self.loo_r2) > 0:
+            named = listed_columns(columns)
+            finding = f"It is not clear whether {target} can be predicted from {named}"
+        on_new = f"R² {_signed(self.r2 or 0.0)} on {new} ({rows_text(len(self.errors))})"
+        on_training = f"{_signed(self.loo_r2)} on left-out training rows"
+        return f"{finding}: {on_new}, {on_training}; {self._coverage_text}."
+
+    @property
+    def _coverage_text(self) -> str:
+        """The share of values inside their intervals, in words."""
         percent, asked = f"{100 * self.coverage:.0f} %", f"{100 * self.confidence:g} %"
-        return f"{start}{found}; {percent} of values are inside the {asked} intervals."
+        return f"{percent} of values are inside the {asked} intervals"
 
 
 def _signed(value: float) -> str:

@@ -273,17 +273,32 @@ class PredictionResult(Reportable):
                 what = "is the training rows themselves"
             sentence = f"But {self.name} {what}: this does not show how new rows are predicted."
             sentences.append(sentence)
-        if self.shift is not None and self.shift.is_found:
-            sentences.append(self.shift.sentence(self.names[0], self.name))
-            if self.evaluation is None:
-                sentences.append("Predictions and intervals may be off there.")
         if self.extrapolation is not None:
             sentences.append(self.extrapolation.sentence(self.name, self.row_numbers))
+        if self.shift is not None and self.shift.is_found:
+            sentences.append(self.shift.sentence(self.name))
+            if self.evaluation is None:
+                sentences.append("Predictions and intervals may be wrong.")
         return " ".join(filter(None, sentences))
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether R² is clearly above zero neither on new rows, nor on left-out training rows.
+
+        False where the truth of new rows is not known, or new rows are predicted worse.
+        """
+        if self.evaluation is None or self.true is None or self.evaluation.standing != "as well":
+            return False
+        if self.evaluation.r2 is None or LeftOutFit.from_model(self.model).helps:
+            return False
+        on_new = LeftOutFit.from_predictions(self.true, self.predicted, self.evaluation.r2)
+        return not on_new.helps
 
     def _score_sentence(self) -> str:
         """Return how well rows are predicted: new ones if their y is known, else left-out ones."""
         if self.evaluation is not None:
+            if self.is_useless:
+                return self.evaluation.no_fit_sentence(self.target, self.name, self.columns)
             return self.evaluation.sentence(self.target, self.name)
         fit = LeftOutFit.from_model(self.model)
         known = fit.sentence(self.target, self.columns)

@@ -150,17 +150,16 @@ class FileTable(ABC):
             kinds.append("infinite")
         kind = " or ".join(kinds)
         if len(chunk.places) > 1:
-            got, rows = f"{kind} values", f"{chunk.unit}s"
+            got, rows = "some", f"{chunk.unit}s"
         else:
-            article = {"infinite": "an"}.get(kind, "a")
-            got, rows = f"{article} {kind} value", chunk.unit
+            got, rows = "one", chunk.unit
         counted = ""
         if chunk.unit == "data row":
             counted = " (counted from 1)"
         columns = agree(len(found), "column", "columns")
-        place = f"{rows} {first_listed(chunk.places)}{counted}, {columns} {first_listed(found)}"
+        place = f"{rows} {first_listed(chunk.places)}{counted}"
         advice = "replace or delete these rows"
         if missing.any():
             advice = f"drop these rows with {option('missing', 'drop')}, or fill them in"
-        needed = "every value must be there and finite"
+        needed = f"{columns} {first_listed(found)} must have no {kind} values"
         return RowsError(chunk.who, needed, got, advice, place, at_row=True)

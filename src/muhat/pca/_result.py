@@ -218,8 +218,8 @@ class ComponentsResult(Reportable):
             return f"{taken}; the rest looks like noise."
         if choice.is_limited:
             return f"{taken}."
-        beyond = f"beyond {count(choice.n_components, 'component')} the rest looks like noise"
-        return f"{taken}; {beyond}."
+        recommended = f"Leave-one-out recommends {count(choice.n_components, 'component')}"
+        return f"{taken}. {recommended}: the rest looks like noise."
 
     def _meaning_sentence(self) -> str:
         """Return which columns the first components follow."""
@@ -240,7 +240,9 @@ class ComponentsResult(Reportable):
         return f"{text[0].upper()}{text[1:]}."
 
     def _unusual_sentence(self) -> str:
-        """Return which rows are the most unusual."""
+        """Return which rows are the most unusual; empty where no structure was found."""
+        if self.choice.best == 0:
+            return ""
         rows = [str(self.row_numbers[place]) for place in self.unusual[:MAX_NAMED]]
         return f"Most unusual rows: {listed(rows)}."
 

@@ -63,6 +63,8 @@ def _badge(result: PredictionResult, page: Report) -> tuple[str, str]:
         if result.extrapolation is not None and result.extrapolation.n_far:
             return "Some new rows are far from all training rows", UNSURE
         return page.badge, page.tone
+    if result.is_useless:
+        return page.badge, page.tone
     match result.evaluation.standing:
         case "far worse":
             return "Far worse on new rows", BAD

@@ -78,12 +78,17 @@ def distinct_rows(X: Array, Y: Array, rng: np.random.Generator) -> tuple[Array, 
     return kept[kept < len(X)], kept[kept >= len(X)] - len(X)
 
 
-def copies_note(n_copies: int, n_shared: int, n: int, names: tuple[str, str]) -> str:
-    """Return sentences on what copies do to the p-value; empty without copies."""
+def copies_note(
+    n_copies: int, n_shared: int, n: int, names: tuple[str, str], is_found: bool = True
+) -> str:
+    """Return sentences on what copies do to the p-value; empty without copies.
+
+    That p is too small matters only where a difference was found.
+    """
     notes: list[str] = []
     if n >= MIN_ROWS_PER_VALUE * (n - n_copies):
         return ""
-    if n_copies > MIN_SHARE_NAMED * n:
+    if is_found and n_copies > MIN_SHARE_NAMED * n:
         are = "rows are exact copies"
         if n_copies == 1:
             are = "row is an exact copy"

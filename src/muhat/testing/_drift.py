@@ -231,7 +231,7 @@ class DriftResult(HtmlReprMixin):
     @property
     def _needed_text(self) -> str:
         """The p-value that raises an alarm for this batch, in words."""
-        return f"an alarm needs p ≤ {self.level:.3g}"
+        return f"an alarm needs p ≤ {self.level:.3g}, as alpha is shared among all batches"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers in JSON's types."""

@@ -242,10 +242,9 @@ class GroupResult(Result):
         different = self._more_than_tolerance(level)
         how = "more than the tolerance"
         if not different:
-            none = f"none was found to differ from the rest by {how}"
             distance = f"MMD at most {self.tolerance.against(self.tolerance.distance)}"
-            sentence = f"The {many} differ{self._within} {found}, but {none}: {distance}."
-            return [sentence, self.tolerance.sentence]
+            nothing = f"There is no sign that a group differs from the rest by {how}: {distance}."
+            return [f"The {many} differ{self._within} {found}.", nothing, self.tolerance.sentence]
         p_values = [each.p_tolerance or 1.0 for each in different]
         from_rest = f"from the rest{self._within} by {how}"
         sentences = [self._different_text(many, different, p_values, from_rest)]

@@ -11,6 +11,7 @@ from muhat._arrays import Array
 from muhat._messages import option
 from muhat._reportable import Reportable
 from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
+from muhat._text import listed
 from muhat._validation import as_frame, as_points
 from muhat._wording import is_at_floor, p_value_text, rows_text
 from muhat.data import ColumnMoments, DataSet
@@ -37,6 +38,9 @@ LEVEL = 0.05
 
 N_NAMED = 5
 """Rows that a result names, of each sample."""
+
+FEW_ROWS = 8
+"""Rows of the smaller sample below which a verdict says that only large differences show."""
 
 DEFAULT_NAMES = ("X", "Y")
 """What two samples are called, unless they have names."""
@@ -394,7 +398,7 @@ class TwoSampleResult(Result):
         if self.has_same_rows:
             return f"{nothing}: both consist of the same rows ({self.p_text})."
         if self.is_too_small(level):
-            return f"{self._too_few(self._units_text, level)} {self.copies_note}".rstrip()
+            return self._too_few(self._units_text, level)
         finding = f"{nothing} detected"
         if self.p_value <= level:
             finding = f"{sentence_start(samples)} differ"
@@ -403,11 +407,18 @@ class TwoSampleResult(Result):
             approximate = ""
         sentences = [
             f"{finding} ({self.p_text}{approximate}).",
+            self._few_rows_text(level),
             self._tolerance_text(level),
             self._where(level),
-            self.copies_note,
+            self._copies_text(self.p_value <= level),
         ]
         return " ".join(filter(None, sentences))
+
+    def _few_rows_text(self, level: float) -> str:
+        """Return that few rows show little, where they show nothing."""
+        if self.p_value <= level or min(self.n, self.m) >= FEW_ROWS:
+            return ""
+        return "With so few rows only a very large difference could be found."
 
     def _tolerance_text(self, level: float) -> str:
         """Return whether the samples differ by more than the tolerance; empty without one."""
@@ -456,7 +467,11 @@ class TwoSampleResult(Result):
     @property
     def copies_note(self) -> str:
         """What copies of rows do to the p-value, as sentences; empty without copies."""
-        return copies_note(self.n_copies, self.n_shared, self.n + self.m, self.names)
+        return self._copies_text(is_found=True)
+
+    def _copies_text(self, is_found: bool) -> str:
+        n = self.n + self.m
+        return copies_note(self.n_copies, self.n_shared, n, self.names, is_found)
 
     def _where(self, level: float) -> str:
         """Return which column differs most, and in which direction."""
@@ -561,13 +576,26 @@ class IndependenceResult(Result):
             return self._too_few(f"{self.n:,} rows", level) + self._on_copies
         if self.p_value > level:
             return f"No dependence between {x} and {y} detected ({rows}).{self._on_copies}"
-        limit = ""
-        if _has_several(self.x_names) or _has_several(self.y_names):
-            limit = "; which of the columns depend on each other is not tested"
+        limit = self._not_tested(x, y)
         scale = "0: none, 1: the strongest; not comparable with Pearson's"
         strength = f" Kernel correlation {self.correlation:.2g} ({scale})."
         direction = self._direction(x, y) + strength
         return f"{x} and {y} are dependent ({rows}){limit}.{direction}{self._on_copies}"
+
+    def _not_tested(self, x: str, y: str) -> str:
+        """Return that single columns are not tested, after a semicolon; empty without several."""
+        several = []
+        for names, otherwise in ((self.x_names, x), (self.y_names, y)):
+            if names is not None and _has_several(names):
+                several.append(f"which of {listed(source_columns(names), N_NAMED)}")
+            else:
+                several.append(otherwise)
+        first, second = several
+        if first == x and second == y:
+            return ""
+        if first == x:
+            first, second = second, first
+        return f"; {first} is related to {second} is not tested"
 
     def _direction(self, x: str, y: str) -> str:
         """Return a sentence on whether y rises or falls with x, with a space before it."""

@@ -77,7 +77,7 @@ class Tolerance:
         measured = f"MMD {self.against(self.distance)} (approximate {p_text}). {self.sentence}"
         if self.p_value <= level:
             return f"They differ by more than the tolerance: {measured}".rstrip()
-        return f"They were not found to differ by more than the tolerance: {measured}".rstrip()
+        return f"There is no sign that they differ by more than the tolerance: {measured}".rstrip()
 
     @property
     def no_difference(self) -> str:

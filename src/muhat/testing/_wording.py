@@ -90,7 +90,7 @@ def change_text(
     each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str
 ) -> str:
     """Return a column and how it differs; ``where`` follows "higher", such as "in after"."""
-    kind = what_differs(each, sizes)
+    kind, column = what_differs(each, sizes), quoted_name(each.name)
     if kind == "share" and each.means is not None:
         name = f"{each.name} = 1"
         if INDICATOR in each.name:
@@ -99,15 +99,28 @@ def change_text(
         return f"{name}, {second} of {names[1]} and {first} of {names[0]}"
     if kind == "shape":
         if each.spreads is None:
-            return f"spread or shape of the distribution of {each.name}, more than its mean"
-        return f"shape of the distribution of {each.name}, more than its mean or spread"
-    shifted = f"mean of {each.name}, {shift_words(each.shift, where)}"
+            return f"spread or shape of the distribution of {column}, more than its mean"
+        return f"shape of the distribution of {column}, more than its mean or spread"
+    shifted = f"mean of {column}, {shift_words(each.shift, where)}"
     if kind == "mean" or each.spreads is None:
         return shifted
     spread = _spread_words(each.spreads, names)
     if kind == "spread":
         return f"{each.name} varies {spread}"
     return f"{shifted}; it also varies {spread}"
+
+
+def quoted_name(name: str) -> str:
+    """Return a column's name, in quotes if it has spaces; "column 3" stays unchanged.
+
+    Examples
+    --------
+    >>> quoted_name("age"), quoted_name("mean perimeter"), quoted_name("column 3")
+    ('age', "'mean perimeter'", 'column 3')
+    """
+    if " " in name and not name.startswith("column "):
+        return repr(name)
+    return name
 
 
 def change_direction(each: FeatureDifference, sizes: tuple[int, int]) -> str:
