@@ -165,7 +165,7 @@ def test_parquet_without_rows_is_refused(tmp_path):
 
 def test_a_ragged_row_is_refused_with_its_line(tmp_path):
     sentence = refused(written(tmp_path, "a,b\n1,2\n\n3,4,5\n"))
-    assert "2, got 3 in line 4" in sentence
+    assert "2 fields, as the first, got 3 in line 4" in sentence
 
 
 def test_a_column_of_words_is_refused_with_its_first_word_and_line(tmp_path):
@@ -201,7 +201,7 @@ def test_parquet_words_are_refused_by_column(tmp_path):
 @pytest.mark.parametrize("marker", ["", "NA", "nan", "?", "null", "inf"])
 def test_missing_values_are_refused_with_line_and_column(tmp_path, marker):
     sentence = refused(written(tmp_path, f"a,b\n1,2\n3,{marker}\n5,6\n"))
-    kind = "an infinite" if marker == "inf" else "a missing"
+    kind = "infinite" if marker == "inf" else "missing"
     assert f"column 'b' must have no {kind} values, got one in line 3;" in sentence
     assert (marker == "inf") != (
         "drop these rows with missing='drop', or fill them in." in sentence

@@ -1,5 +1,6 @@
 """The README's numbers are those of the committed results."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,14 @@ def test_the_readme_has_the_sentence(name):
     """To mend it, put the sentence that the failure shows into the README."""
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert SENTENCES[name] in text
+
+
+def test_the_readme_shows_the_verdict_that_its_first_test_prints(capsys):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)[:2]
+    exec(compile("\n".join(blocks), "README.md", "exec"), {})
+    shown = [line[2:] for line in blocks[1].splitlines() if line.startswith("# ")]
+    assert " ".join(shown) == capsys.readouterr().out.strip()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/packages.md"])
