@@ -530,8 +530,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         bandwidth as a number, and the landmarks as an array, where these should not depend on which
         rows come first. While there are fewer rows than k-fold takes, or one where the bandwidth is
         fitted, they are kept, fitted from together, and averaged without shrinkage. As rows are
-        read once, k-fold stands in for leave-one-out, with folds split by a hash of each row, equal rows
-        of a call in turn; and S-KMSE chooses from parameters around the best one for equal weights,
+        read once, k-fold replaces leave-one-out. Folds are split by a hash of each row, equal rows
+        of a call in turn. S-KMSE chooses from parameters around the best one for equal weights,
         whatever the weights are.
 
         Parameters
