@@ -322,8 +322,8 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     assert unclear.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
         f"these 30 rows. The best of {tried} candidates is {gain} % lower (standard error {error} "
-        f"%), which can be chance: a clear gain needs {unclear.threshold:.2g} standard errors for "
-        f"the best of {tried} candidates. Use the plain average."
+        "%), which can be chance: to be clear, the best of them needs "
+        f"{unclear.threshold:.2g} standard errors. The plain average is good enough."
     )
     # A wide error of the best does not hide that what KernelMean() takes is clear.
     wide = replace(clear, best=replace(clear.best, standard_error=1e3))
@@ -385,7 +385,7 @@ def test_the_verdict_says_when_no_difference_can_be_told(sample):
     assert slight.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
         f"these 40 rows. s-kmse (λ = 0.0001) is {gain} ({error}), which can be chance: a clear "
-        f"gain needs {slight.threshold:.2g} standard errors. Use the plain average."
+        f"gain needs {slight.threshold:.2g} standard errors. The plain average is good enough."
     )
 
 

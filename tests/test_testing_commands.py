@@ -306,6 +306,20 @@ def test_bad_input_is_refused_in_one_sentence(case, files):
     assert_refused(run("test", *arguments), *words)
 
 
+def test_two_files_to_compare_lead_to_the_test():
+    said = "to compare two files: muhat test a.csv b.csv."
+    assert_refused(run("compare", "a.csv", "b.csv"), "unexpected extra argument", said)
+
+
+def test_few_rows_are_named_as_a_reason_to_find_nothing():
+    rng = np.random.default_rng(0)
+    few, many = rng.normal(size=(7, 2)), rng.normal(size=(8, 2))
+    reason = "With so few rows only a very large difference could be found."
+    assert reason in TwoSampleTest(n_permutations=99).test(few, many).verdict()
+    assert reason not in TwoSampleTest(n_permutations=99).test(many, many[::-1] + 0.1).verdict()
+    assert reason not in TwoSampleTest(n_permutations=99).test(few, many + 9).verdict()
+
+
 def test_independence_refuses_a_column_on_both_sides():
     assert_refused(
         run("independence", "a.csv", "--x", "u,v", "--y", "v"),

@@ -211,7 +211,7 @@ def _explained(problem: Exception) -> tuple[int, str]:
         sentence = problem.format_message()
         command = getattr(getattr(problem, "ctx", None), "info_name", "")
         if command in ONE_FILE_COMMANDS and "extra argument" in sentence:  # click has no class
-            sentence += " To compare two files: muhat test a.csv b.csv."
+            sentence = f"{sentence.rstrip('.')}; to compare two files: muhat test a.csv b.csv."
         return USER_ERROR, sentence
     if isinstance(problem, MemoryError):
         needed = "the matrix of all pairs of points must fit in memory"

@@ -300,7 +300,7 @@ class Comparison(Reportable, HtmlReprMixin):
         if best.improvement <= 0:
             return (
                 f"No filter{among} is better than the plain average on {on}: shrinkage does "
-                "not help here. Use the plain average."
+                "not help here. The plain average is good enough."
             )
         if clear is not None and best.improvement >= 100:
             return (
@@ -324,10 +324,11 @@ class Comparison(Reportable, HtmlReprMixin):
         if best.improvement <= self.threshold * (best.standard_error or 0.0):
             sure = f"which can be chance: a clear gain needs {self.threshold:.2g} standard errors"
             if n_candidates > 2:
-                sure += f" for the best of {n_candidates:,} candidates"
+                needed = f"the best of them needs {self.threshold:.2g} standard errors"
+                sure = f"which can be chance: to be clear, {needed}"
         gain = " ".join(filter(None, [f"is {lower}", error and f"({error})"]))
         finding = f"Shrinkage does not detectably lower {what}. {tried} {gain}, {sure}."
-        return f"{finding} Use the plain average.{edge}"
+        return f"{finding} The plain average is good enough.{edge}"
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean; empty if there is none."""
