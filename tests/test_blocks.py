@@ -400,7 +400,7 @@ def test_what_products_do_not_give_is_refused_in_one_sentence(options, sentence)
 
 def test_a_threshold_that_keeps_too_many_components_is_refused(monkeypatch):
     monkeypatch.setattr(krylov, "MAX_BASIS_BYTES", 3 * 200 * 8 * 10)
-    with pytest.raises(ValueError, match="no more than 10 components"):
+    with pytest.raises(ValueError, match="at most 10 components"):
         KernelMean(kernel=KERNEL, filter="tsvd", gram="blocks", selection=Fixed(1e-9)).fit(
             sample(200)
         )

@@ -123,9 +123,11 @@ def test_rows_keep_the_numbers_of_their_file_where_others_are_dropped():
     lines = list(csv.DictReader(applied.stdout.splitlines()))
     assert [int(line["row"]) for line in lines] == kept
     expected = succeeded("apply", "m.muhat", "t.csv").stdout.splitlines()
-    assert expected[0] == "prediction"
-    found = [float(line["prediction"]) for line in lines]
-    np.testing.assert_allclose(found, [float(expected[row]) for row in kept], rtol=1e-9)
+    assert expected[0] == "prediction,lower,upper"
+    for column, name in enumerate(expected[0].split(",")):
+        found = [float(line[name]) for line in lines]
+        whole = [float(expected[row].split(",")[column]) for row in kept]
+        np.testing.assert_allclose(found, whole, rtol=1e-9)
     as_json = json.loads(
         succeeded("apply", "m.muhat", "holes.csv", "--missing", "drop", "--json").stdout
     )

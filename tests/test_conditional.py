@@ -798,13 +798,13 @@ REFUSED = {
         ConditionalMean().fit(X, Y).loo_coverage([0.5, 0.9])
     ),
     "between 0 and 1, got 1.5.$": lambda: ConditionalMean().fit(X, Y).predict_interval(X, 1.5),
-    "return real numbers, as many for each output, got text": lambda: (
+    "return real numbers, the same number for each output, got text": lambda: (
         ConditionalMean().fit(X, Y).expect(lambda y: ["low"] * len(y), X)
     ),
-    "return real numbers, as many for each output, got complex": lambda: (
+    "return real numbers, the same number for each output, got complex": lambda: (
         ConditionalMean().fit(X, Y).expect(lambda y: y * 1j, X)
     ),
-    "return real numbers, as many for each output, got a list": lambda: (
+    "return real numbers, the same number for each output, got a list": lambda: (
         ConditionalMean().fit(X, Y).expect(lambda y: [[1.0], [1.0, 2.0]], X)
     ),
     "another ConditionalMean is needed, got a int": lambda: (

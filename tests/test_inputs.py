@@ -139,7 +139,7 @@ def test_a_kept_model_encodes_new_rows_with_the_values_it_knows():
     succeeded("predict", "old.csv", "--target", "y", "--one-hot", "--save", "model.muhat")
     result = succeeded("apply", "model.muhat", "new.csv")
     assert note in result.stderr
-    written = [float(line) for line in result.stdout.split()[1:]]
+    written = [float(line.partition(",")[0]) for line in result.stdout.split()[1:]]
     np.testing.assert_allclose(written, load("model.muhat").predict(expected), rtol=1e-12)
     at_once = json.loads(
         succeeded("predict", "old.csv", "new.csv", "--target", "y", "--one-hot", "--json").stdout

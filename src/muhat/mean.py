@@ -529,10 +529,10 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         and features from its rows, and measures ``approximation_error_`` on them: give the
         bandwidth as a number, and the landmarks as an array, where these should not depend on which
         rows come first. While there are fewer rows than k-fold takes, or one where the bandwidth is
-        fitted, they are kept, fitted from together, and averaged without shrinkage. As rows are
-        read once, k-fold replaces leave-one-out. Folds are split by a hash of each row, equal rows
-        of a call in turn. S-KMSE chooses from parameters around the best one for equal weights,
-        whatever the weights are.
+        fitted, they are kept, fitted from together, and averaged without shrinkage. Rows are read
+        once, so k-fold stands in for leave-one-out. Folds are assigned by a hash of each row, and
+        equal rows of a call in turn. S-KMSE chooses from parameters around the best one for equal
+        weights, whatever the weights are.
 
         Parameters
         ----------

@@ -25,6 +25,9 @@ DEFAULT_SIZE = 500
 MAX_ROUNDING_UNWHITENED = 1e-9
 """Largest rounding error of sums that are whitened after they are made, relative to k(x, x)."""
 
+MAX_VALUE_UNWHITENED = 1e100
+"""Largest k(x, x), and one over the smallest, at which they are: squares must be in range."""
+
 RULES = ("uniform", "k-means++", "leverage")
 """How landmarks may be drawn."""
 
@@ -89,10 +92,13 @@ class NystromFeatures(FeatureMap):
 
         Sums of k kᵀ are rounded by about ε m κ² of what they are, which W enlarges by ‖W‖².
         """
-        if self.dtype != np.float64:
+        kappa2 = float(self.kernel.diagonal(self.landmarks).max())
+        if (
+            self.dtype != np.float64
+            or not 1 / MAX_VALUE_UNWHITENED <= kappa2 <= MAX_VALUE_UNWHITENED
+        ):
             return False
         largest = float((self.whitening**2).sum(axis=0).max())  # 1/(the least eigenvalue kept)
-        kappa2 = float(self.kernel.diagonal(self.landmarks).max())
         return (
             rounding(self.landmarks) * len(self.landmarks) * kappa2 * largest
             <= MAX_ROUNDING_UNWHITENED
