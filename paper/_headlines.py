@@ -51,8 +51,8 @@ def _of_power(folder: str | PathLike[str]) -> str:
                 ) == (row["problem"], row["alternative"], row["n"]):
                     same.append(each["power"])
             margins[row["problem"], row["alternative"], row["n"]] = row["power"] - max(same)
-    above = sum(margin > 0.05 for margin in margins.values())
-    below = sum(margin < -0.05 for margin in margins.values())
+    above = sum(round(margin, 6) > 0.05 for margin in margins.values())
+    below = sum(round(margin, 6) < -0.05 for margin in margins.values())
     (problem, alternative, _), worst = min(margins.items(), key=lambda item: item[1])
     return (
         f"We simulated {len(margins)} kinds of difference. Against the better of two simple tests, "
