@@ -466,7 +466,8 @@ def test_every_number_of_a_group_is_against_the_same_rest():
     assert found["f"].n_rest == rest.sum()
     assert (found["f"].p_value, found["f"].column) == (0.005, "price")
     values = frame["price"] - frame["price"].groupby(groups).transform("mean")
-    spread = values[own | rest].std(ddof=0)
+    n_groups = len(np.unique(groups)) - 1  # without c
+    spread = np.sqrt((values[own | rest] ** 2).sum() / ((own | rest).sum() - n_groups))
     shift = (frame["price"][own].mean() - frame["price"][rest].mean()) / spread
     assert found["f"].shift == pytest.approx(shift)
     X = (frame - frame.mean()) / frame.std(ddof=0)
@@ -476,6 +477,16 @@ def test_every_number_of_a_group_is_against_the_same_rest():
     assert "price +1." in result.change_text(found["f"])
     (feature,) = (each for each in result.features if each.name == "price")
     assert (feature.group, feature.shift) == ("c", found["c"].shift)
+
+
+def test_shifts_of_groups_of_two_rows_are_in_standard_deviations_of_rows():
+    """Means of groups take half of the degrees of freedom: without that, shifts were √2 too large."""
+    groups = np.repeat(np.arange(60), 2)
+    X = np.random.default_rng(3).normal(size=(120, 1)) + 6.0 * (groups == 7)[:, None]
+    test = GroupTest("gaussian", bandwidths="median", n_permutations=99)
+    (found,) = (each for each in test.test(X, groups).groups if each.group == 7)
+    truth = X[groups == 7].mean() - X[groups != 7].mean()
+    assert found.shift == pytest.approx(truth, rel=0.2)
 
 
 def test_a_group_of_one_row_does_not_hide_others():
