@@ -150,12 +150,9 @@ def _squares_within(scaled: Array, design: GroupDesign) -> Array:
 
 
 def _degrees(design: GroupDesign) -> float:
-    """Return what sums of squares are divided by: rows, less what many strata take."""
+    """Return the degrees of freedom within groups and strata: rows less means."""
     n_strata, T = design.row_counts.shape
-    N = float(design.sizes.sum())
-    if n_strata == 1:
-        return N
-    return max(1.0, N - n_strata - T + 1)
+    return max(1.0, float(design.sizes.sum()) - n_strata - T + 1)
 
 
 def _spreads(scaled: Array, design: GroupDesign) -> Array:

@@ -42,8 +42,9 @@ class GroupDifference:
     """The distance of its kernel mean from that of the rest, in the kernel of the largest
     statistic, or in that of a tolerance. With strata, an average of differences within them."""
     p_value: float
-    """Corrected for the number of groups by the largest statistic (Westfall and Young). Exact if no
-    group differs; approximate for the others if some do."""
+    """Corrected for the number of groups by the largest statistic (Westfall and Young), and never
+    below that of a majority of groups around it. At most the level if no group differs; about the
+    level or less for the others if some do, as long as more than half of the groups are alike."""
     column: str
     """The column in which it differs most from the rest; empty without columns."""
     shift: float

@@ -14,6 +14,7 @@ from muhat.kernels import Kernel
 from muhat.testing._designs import GroupDesign
 from muhat.testing._distances import Distance
 from muhat.testing._group_statistics import (
+    GroupDistances,
     GroupSpectrum,
     GroupSums,
     KernelGroupStatistics,
@@ -44,6 +45,8 @@ of one size its distance is 1/(k − 1) of that of the odd one, and scores grow 
 MIN_SHARE_LEFT = 0.5
 """The share of the groups that are never taken out of the rest, and two at least."""
 
+MAX_MAJORITIES = 30
+"""Groups up to which a p-value is held against a majority around the group, least certain first."""
 
 UPPER_QUANTILE = 0.99
 """The quantile of a group's scores over relabelings by which they are scaled."""
@@ -159,7 +162,8 @@ def step_down(
     """Return p-values of each group against the rest, corrected for the number of groups.
 
     Groups that stand out most are taken out, and the others are compared without them: else they
-    would differ from a rest that contains odd groups. P-values never fall from step to step.
+    would differ from a rest that contains odd groups. P-values never fall from step to step. None
+    is below that of a majority of groups around it: see ``_majority_p_values``.
 
     Parameters
     ----------
@@ -171,6 +175,7 @@ def step_down(
     """
     T = permuted.design.n_groups
     p_values, steps = np.ones(T), np.zeros(T, dtype=np.int64)
+    of_all = permuted
     left, floor = np.arange(T), 0.0
     least_left = max(2, int(np.ceil(MIN_SHARE_LEFT * T)))
     for step in range(MAX_STEPS + 1):
@@ -185,7 +190,59 @@ def step_down(
         permuted = rest
         floor = float(p_values[left[out]].max())
         left = left[~out]
+    if T > 2:
+        p_values = np.maximum(p_values, _majority_p_values(of_all, p_values, without))
+    # Groups that turn out to be like the others go back to them.
+    steps[p_values > MAX_STEP_P_VALUE] = steps.max()
     return GroupSteps(p_values, steps)
+
+
+def _majority_p_values(
+    permuted: PermutedGroups,
+    p_values: Array,
+    without: Callable[[PermutedGroups, Array], PermutedGroups | None],
+) -> Array:
+    """Return, for each group with a small p-value, that of a majority of groups that has it.
+
+    If more than half of the groups are alike, one of these may only be called odd if the test of
+    all of them together finds a difference, which has the probability of the level: closed testing
+    over majorities. Of all majorities that have the group, that of those most alike is tested.
+    """
+    found = np.zeros(len(p_values))
+    small = np.flatnonzero(p_values <= MAX_STEP_P_VALUE)
+    if not len(small) or not permuted.spectra:
+        return found
+    unlike = _unlikeness(permuted)
+    majorities = [_most_alike(unlike, group) for group in small.tolist()]
+    spreads = [float(unlike[np.ix_(each, each)].sum()) for each in majorities]
+    p_of_majority: dict[bytes, float] = {}
+    for place in np.argsort(spreads)[:MAX_MAJORITIES].tolist():
+        majority = majorities[place]
+        key = majority.tobytes()
+        if key not in p_of_majority:
+            compared = without(permuted, majority)
+            p_of_majority[key] = 1.0
+            if compared is not None:
+                p_of_majority[key] = float(corrected_p_values(compared.scores).min())
+        found[small[place]] = p_of_majority[key]
+    return found
+
+
+def _unlikeness(permuted: PermutedGroups) -> Array:
+    """Return squared distances of pairs of groups over what noise adds to them, shape (T, T)."""
+    n = permuted.design.row_counts.sum(axis=0)
+    between = GroupDistances.from_features(permuted.features, permuted.design).between
+    unlike = between**2 / (1 / n + 1 / n[:, None])
+    return np.nan_to_num(unlike, nan=float(np.nanmax(unlike)))
+
+
+def _most_alike(unlike: Array, group: int) -> Array:
+    """Return a majority of groups that are most alike, one given, as truth values."""
+    inside = np.zeros(len(unlike), dtype=bool)
+    inside[group] = True
+    for _ in range(len(unlike) // 2):
+        inside[np.where(inside, np.inf, unlike[inside].sum(axis=0)).argmin()] = True
+    return inside
 
 
 def _stand_out(scores: Array, p_values: Array, at_most: int) -> Array:
