@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import (
 
 from catalogue import KERNELS, SAMPLES, SEED
 from muhat import ConditionalMean, Fixed, Gaussian, LeaveOneOut, Nystrom, RandomFeatures, load, save
-from muhat.conditional import ConditionalDistribution, ExtrapolationWarning
+from muhat.conditional import ConditionalDistribution, ExtrapolationWarning, LeftOutFit
 from muhat.conditional._distribution import nearest_probabilities
 from muhat.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov
 
@@ -250,6 +250,21 @@ def wave(n, seed=0, noise=0.3):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-3, 3, size=(n, 1))
     return X, np.sin(2 * X[:, 0]) + noise * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5, 1.0, 3.0])
+def test_the_standard_error_of_r2_is_that_of_a_bootstrap_of_rows(noise):
+    rng = np.random.default_rng(SEED)
+    predicted = rng.normal(size=400)
+    truth = predicted + noise * rng.normal(size=400)
+
+    def r2_of(rows):
+        y, errors = truth[rows], truth[rows] - predicted[rows]
+        return 1 - (errors**2).sum() / ((y - y.mean()) ** 2).sum()
+
+    draws = [r2_of(rng.integers(400, size=400)) for _ in range(2000)]
+    fit = LeftOutFit.from_predictions(truth, predicted, r2_of(np.arange(400)))
+    assert fit.standard_error == pytest.approx(np.std(draws), rel=0.15)
 
 
 def test_intervals_are_those_of_the_jackknife_plus():

@@ -404,6 +404,32 @@ def test_a_file_that_had_drifted_before_counts_for_the_exit_status(files):
     assert run(*again, files[1]).exit_code == 0
 
 
+def test_a_state_is_not_overwritten_unless_it_is_resumed(files):
+    first = ["reference.parquet", files[0], "--drop", "kind", "--save", "state.muhat"]
+    assert run(*first).exit_code == 0
+    for arguments in (first, ["--resume", "other.muhat", *first[1:]]):
+        Path("other.muhat").write_bytes(Path("state.muhat").read_bytes())
+        result = run(*arguments)
+        assert result.exit_code == 2
+        assert result.stderr == (
+            "muhat: --save: state.muhat exists and would be overwritten; continue it with "
+            "--resume state.muhat, or delete it or choose another name to start anew.\n"
+        )
+    assert muhat.load("state.muhat").n_batches_ == 1
+
+
+def test_a_resumed_state_that_is_not_saved_is_named_and_one_without_new_batches_is_saved(files):
+    run("reference.parquet", files[0], "--drop", "kind", "--save", "state.muhat")
+    resumed = ["--resume", "state.muhat", "--drop", "kind"]
+    assert run(*resumed, files[1]).stderr == (
+        "muhat: The state was not saved: state.muhat is as before; add --save state.muhat to keep "
+        "this batch.\n"
+    )
+    assert "not saved" not in run(*resumed, files[0]).stderr
+    assert run(*resumed, files[0], "--save", "copy.muhat").exit_code == 0
+    assert muhat.load("copy.muhat").n_batches_ == 1
+
+
 def test_a_text_column_may_have_the_sign_of_indicators_in_its_name(files):
     for name in ("reference", "week3"):
         pd.read_parquet(f"{name}.parquet").rename(columns={"kind": "kind = of tree"}).to_parquet(

@@ -259,8 +259,10 @@ def test_a_conditional_mean_says_how_well_it_predicts():
         "outcome: the range of what is likely",
         "Bandwidths",
         "patients: 40 rows",
+        "For x far from all rows predictions are extrapolations, which can be far off.",
     ):
         assert words in said
+    assert "dots around the diagonal" not in page
     noise = ConditionalMean(filter="tikhonov").fit(X, RNG.normal(size=40))
     assert "x does not help" in noise.to_html() or "cannot be told" in noise.to_html()
     check_page(ConditionalMean(filter="tikhonov", kernel_y="gaussian").fit(X, X).to_html(data=X))

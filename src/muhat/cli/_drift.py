@@ -18,7 +18,7 @@ from typer import Argument, Context, Exit, Option, echo
 from muhat._files import FileError
 from muhat._messages import Note, lacks_columns
 from muhat._python_lines import drift_lines, options_set, resumed_drift_lines
-from muhat._text import count
+from muhat._text import agree, count
 from muhat._wording import rows_text
 from muhat.cli._command_line import errors_named, say, standard_output
 from muhat.cli._options import (
@@ -113,7 +113,7 @@ def drift_command(
             "--save",
             metavar="STATE",
             show_default=False,
-            help="Save the state here after every batch.",
+            help="Save the state here after every batch; another state is not overwritten.",
         ),
     ] = None,
     fail_below: Annotated[
@@ -144,6 +144,7 @@ def drift_command(
     check_outputs([*files, resume], out=out, report=report)
     # a state may be saved to the file that it was resumed from
     check_outputs(files, out=out, report=report, save=save_to)
+    _check_no_other_state(save_to, resume)
     reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     if resume is None:
         if len(files) < 2:
@@ -171,6 +172,8 @@ def drift_command(
             reference = _fit_reference(detector, files[0], readings[0], one_hot)
         tested = list(_updates(detector, new, readings[-len(new) :], one_hot, save_to))
     results = [each for each, is_new in tested if is_new]
+    if save_to is not None and not results:
+        save_model(detector, save_to)
     if out is not None:
         from muhat.plots import figure_of_drift, save  # here, as it takes long to import
 
@@ -189,6 +192,10 @@ def drift_command(
         else:
             _print(detector, results)
             print_written(Figure=out, Report=report, Saved=save_to)
+    if resume is not None and save_to is None and results:
+        batches = agree(len(results), "this batch", "these batches")
+        advice = f"add --save {quote(str(resume))} to keep {batches}"
+        say(f"The state was not saved: {resume} is as before; {advice}.")
     if fail_below is not None and any(each.is_alarm for each, _ in tested):
         raise Exit(FOUND)
 
@@ -296,6 +303,19 @@ def _resumed(path: Path) -> DriftDetector:
         needed, advice = "a state that muhat drift --save wrote is needed", "name that"
         raise MuhatError(str(path), needed, f"a {type(detector).__name__}", advice)
     return detector
+
+
+def _check_no_other_state(save_to: Path | None, resume: Path | None) -> None:
+    """Raise MuhatError where --save would overwrite a state that is not resumed.
+
+    The alpha that it has spent and its alarms would be lost.
+    """
+    if save_to is None or not save_to.exists():
+        return
+    if resume is None or not resume.exists() or not save_to.samefile(resume):
+        state = quote(str(save_to))
+        ways = f"continue it with --resume {state}, or delete it or choose another name to start"
+        raise MuhatError(f"--save: {save_to} exists and would be overwritten; {ways} anew.")
 
 
 def _check_same_options(context: Context, detector: DriftDetector, state: Path) -> None:

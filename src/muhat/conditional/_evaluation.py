@@ -91,19 +91,19 @@ class LeftOutFit:
     def from_predictions(
         cls, truth: Array, predicted: Array, r2: float, n_copies: int = 0
     ) -> LeftOutFit:
-        """Return R² with its standard error, from the gain of each row over the mean of all others.
+        """Return R² with its standard error, by the delta method for 1 − Σe² / Σ(y − ȳ)².
 
         Copies of rows add no information, so they do not make the error smaller.
         """
         good = np.isfinite(predicted)  # rows of mass zero have no prediction
         truth, predicted = truth[good], predicted[good]
         n = len(truth)
-        plain = (truth - truth.mean()) * n / max(n - 1, 1)
-        gains = plain**2 - (truth - predicted) ** 2
-        total = float((plain**2).sum())
+        plain, squared = (truth - truth.mean()) ** 2, (truth - predicted) ** 2
+        total = float(plain.sum())
         error = 0.0
         if total:
-            error = float(gains.std() * n / max(n - n_copies, 1) ** 0.5 / total)
+            influence = squared - plain * float(squared.sum()) / total
+            error = float(influence.std() * n / max(n - n_copies, 1) ** 0.5 / total)
         return cls(r2, error, truth - predicted)
 
     @classmethod

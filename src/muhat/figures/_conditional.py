@@ -62,8 +62,8 @@ def predictions_plot(
         title or f"{name}: left-out predictions against the truth",
         f"{said or 'Each dot is a row, predicted from all others.'} On the line, the prediction is "
         f"right.{drawn}",
-        f"A cloud of {len(rows):,} dots around the diagonal; the correlation is "
-        f"{number(_correlation(x, y))}.",
+        f"A cloud of {len(rows):,} dots, and the diagonal on which predictions are right; the "
+        f"correlation is {number(_correlation(x, y))}.",
         axis,
         Axis(f"true {name}", axis.low, axis.high),
         [

@@ -262,7 +262,7 @@ def _assumptions(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[st
         "errors nearby are larger. ConditionalMean.predict_interval(method='conformal') gives "
         "intervals with a guarantee.",
         "Assumed: rows are independent, and new rows come from the same distribution as these. "
-        "For x far from all rows the prediction goes back to the mean of y.",
+        "For x far from all rows predictions are extrapolations, which can be far off.",
         "A prediction is no cause: changing x need not change y.",
     ]
 
