@@ -361,16 +361,16 @@ def test_a_hole_is_told_with_batch_row_and_column(tmp_path, ending, value):
     )
     sentence = broken(written(tmp_path, ending, frame), batch=3, row=2)
     assert (
-        f"got {kind} values in {places}, column '{name}', batch 3 (counted from 0); {advice}"
-        in sentence
+        f"column '{name}' must have no {kind} values, got some in {places}, "
+        f"batch 3 (counted from 0); {advice}" in sentence
     )
 
 
 def test_a_null_of_parquet_is_a_hole(tmp_path):
     parquet.write_table(pyarrow.table({"a": [1, 2, 3, 4, 5, None]}), tmp_path / "data.parquet")
-    assert "data row 6 (counted from 1), column 'a', batch 1" in broken(
-        tmp_path / "data.parquet", batch=1, row=1
-    )
+    sentence = broken(tmp_path / "data.parquet", batch=1, row=1)
+    assert "column 'a' must have no missing values" in sentence
+    assert "got one in data row 6 (counted from 1), batch 1" in sentence
     singles = pyarrow.table({"a": pyarrow.array([1, None], pyarrow.float32())})
     parquet.write_table(singles, tmp_path / "data.parquet")
     broken(tmp_path / "data.parquet", batch=0, row=1)
