@@ -480,7 +480,7 @@ def test_every_number_of_a_group_is_against_the_same_rest():
 
 
 def test_shifts_of_groups_of_two_rows_are_in_standard_deviations_of_rows():
-    """Means of groups take half of the degrees of freedom: without that, shifts were √2 too large."""
+    """Means take half of the degrees of freedom: without that, shifts were √2 too large."""
     groups = np.repeat(np.arange(60), 2)
     X = np.random.default_rng(3).normal(size=(120, 1)) + 6.0 * (groups == 7)[:, None]
     test = GroupTest("gaussian", bandwidths="median", n_permutations=99)
