@@ -611,6 +611,17 @@ def test_the_verdict_of_two_groups_names_the_strata():
     assert test.test(shifted, groups).verdict().startswith(f"{both} differ (p ≤ 0.01).")
 
 
+def test_verdicts_name_pairs_and_count_clusters():
+    X, groups = rows(40), np.tile(["after", "before"], 20)
+    test = GroupTest("gaussian", bandwidths="median", n_permutations=99)
+    unit = pd.Series(np.repeat(np.arange(20), 2), name="patient")
+    assert " within pairs of patient (" in test.test(X, groups, pairs=unit).verdict()
+    few = test.test(X, np.sort(groups), clusters=np.repeat(np.arange(4), 10))
+    assert few.verdict().startswith("4 clusters (40 rows) in 2 groups are too few to tell: ")
+    many = test.test(X, np.sort(groups), clusters=np.repeat(np.arange(20), 2))
+    assert " by 20 clusters (" in many.verdict()
+
+
 def test_duplicates_and_constant_data_have_p_values_of_one_or_less():
     assert GroupTest().test(np.ones((9, 2)), list("aaabbbccc")).p_value == 1.0
     twice = np.repeat(rows(4), 3, axis=0)

@@ -166,6 +166,10 @@ class GroupResult(Result):
         Sentences on what of the data was not tested, with which the verdict ends.
     strata : str or None
         The name of the column of strata, "" if it has no name; None without strata.
+    pairs_by : str or None
+        The same of pairs.
+    n_clusters : int or None
+        How many clusters are compared; None without clusters.
     """
 
     n: int
@@ -178,13 +182,18 @@ class GroupResult(Result):
     pictures: GroupPictures | None = None
     left_out: tuple[str, ...] = ()
     strata: str | None = None
+    pairs_by: str | None = None
+    n_clusters: int | None = None
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: which groups differ, and in what."""
         many = f"{len(self.groups):,} groups" + (f" by {self.title}" if self.title else "")
         found = f"({self.n:,} rows in all, {self.p_text})"
         if self.is_too_small(level):
-            return self._too_few(f"{self.n:,} rows in {many}", level)
+            units = f"{self.n:,} rows"
+            if getattr(self, "n_clusters", None) is not None:
+                units = f"{self.n_clusters:,} clusters ({units})"
+            return self._too_few(f"{units} in {many}", level)
         if self.p_value > level:
             return self._nothing_found(many, found, level)
         if len(self.groups) == 2:
@@ -206,13 +215,19 @@ class GroupResult(Result):
 
     @property
     def _within(self) -> str:
-        """Within what groups are compared, with a space before it; empty without strata."""
-        strata = getattr(self, "strata", None)  # results saved by earlier versions have none
-        if strata is None:
-            return ""
-        if strata:
-            return f" within strata of {strata}"
-        return " within strata"
+        """Within what groups are compared, with a space before it; empty for rows alone."""
+        words = ""
+        for what in ("strata", "pairs"):
+            field = {"strata": "strata", "pairs": "pairs_by"}[what]
+            title = getattr(self, field, None)  # results saved by earlier versions have none
+            if title is not None:
+                words += f" within {what}"
+            if title:
+                words += f" of {title}"
+        n_clusters = getattr(self, "n_clusters", None)
+        if n_clusters is not None:
+            words += f" by {n_clusters:,} clusters"
+        return words
 
     @property
     def _both(self) -> str:
