@@ -480,7 +480,7 @@ def test_every_number_of_a_group_is_against_the_same_rest():
 
 
 def test_shifts_of_groups_of_two_rows_are_in_standard_deviations_of_rows():
-    """Means of groups take half of the degrees of freedom: without that, shifts were √2 too large."""
+    """Means take half of the degrees of freedom: without that, shifts were √2 too large."""
     groups = np.repeat(np.arange(60), 2)
     X = np.random.default_rng(3).normal(size=(120, 1)) + 6.0 * (groups == 7)[:, None]
     test = GroupTest("gaussian", bandwidths="median", n_permutations=99)
@@ -609,6 +609,17 @@ def test_the_verdict_of_two_groups_names_the_strata():
     found = test.test(shifted, groups, strata=site).verdict()
     assert found.startswith(f"{both} differ within strata of lab (p ≤ 0.01).")
     assert test.test(shifted, groups).verdict().startswith(f"{both} differ (p ≤ 0.01).")
+
+
+def test_verdicts_name_pairs_and_count_clusters():
+    X, groups = rows(40), np.tile(["after", "before"], 20)
+    test = GroupTest("gaussian", bandwidths="median", n_permutations=99)
+    unit = pd.Series(np.repeat(np.arange(20), 2), name="patient")
+    assert " within pairs of patient (" in test.test(X, groups, pairs=unit).verdict()
+    few = test.test(X, np.sort(groups), clusters=np.repeat(np.arange(4), 10))
+    assert few.verdict().startswith("4 clusters (40 rows) in 2 groups are too few to tell: ")
+    many = test.test(X, np.sort(groups), clusters=np.repeat(np.arange(20), 2))
+    assert " by 20 clusters (" in many.verdict()
 
 
 def test_duplicates_and_constant_data_have_p_values_of_one_or_less():

@@ -148,7 +148,7 @@ def groups_command(
     with spinner(f"testing {len(X):,} rows", shown=shown), errors_named({"GroupTest": table.name}):
         result = test.test(X, sample.groups, **sample.design)
     left_out = (*result.left_out, *sample.left_out)
-    result = replace(result, title=by, strata=strata, left_out=left_out)
+    result = replace(result, title=by, strata=strata, pairs_by=pairs, left_out=left_out)
     if out is not None:
         save_figure(figure_of_groups(result, level), out)
     if report is not None:
@@ -268,7 +268,7 @@ def _table(result: GroupResult) -> Table:
     """Return a row for each group, those that differ most first."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("group", overflow="ellipsis", no_wrap=True)
-    titles = ["rows", "MMD from\nthe rest", "p,\ncorrected"]
+    titles = ["rows", "rows of\nthe rest", "MMD from\nthe rest", "p,\ncorrected"]
     if result.tolerance is not None:
         titles.append("p, more than\nthe tolerance")
     for title in titles:
@@ -279,7 +279,8 @@ def _table(result: GroupResult) -> Table:
         if each.p_tolerance is not None:
             p_values.append(_p(result, each.p_tolerance))
         change = result.change_text(each)
-        table.add_row(str(each.group), f"{each.n:,}", f"{each.mmd:.2g}", *p_values, change)
+        sizes = f"{each.n:,}", f"{each.n_rest:,}", f"{each.mmd:.2g}"
+        table.add_row(str(each.group), *sizes, *p_values, change)
     if len(result.groups) > MAX_LISTED:
         table.caption = f"… and {len(result.groups) - MAX_LISTED:,} more"
     return table

@@ -106,13 +106,14 @@ def _groups_table(result: GroupResult) -> Table:
         row = [
             Cell(str(each.group), is_name=True),
             Cell(f"{each.n:,}", float(each.n)),
+            Cell(f"{each.n_rest:,}", float(each.n_rest)),
             Cell(number(each.mmd), each.mmd),
             Cell(_p(result, each.p_value), each.p_value),
         ]
         if each.p_tolerance is not None:
             row.append(Cell(_p(result, each.p_tolerance), each.p_tolerance))
         rows.append([*row, Cell(result.change_text(each), is_name=True)])
-    titles = ["group", "rows", "MMD from the rest", "p, corrected"]
+    titles = ["group", "rows", "rows of the rest", "MMD from the rest", "p, corrected"]
     if result.tolerance is not None:
         titles.append("p for more than the tolerance, corrected")
     note = (

@@ -342,7 +342,7 @@ class GroupDesign:
             what = "strata"
         needed = f"some of {what} must have rows of two groups, or nothing can be permuted"
         got = f"one group in each of {len(self.counts):,}"
-        raise MuhatError(WHO, needed, got, f"leave out {what}=, or give coarser ones")
+        raise MuhatError(WHO, needed, got, f"leave out {what}, or give coarser ones")
 
 
 def _arrangements(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -381,7 +381,7 @@ def _check_clusters(clusters: Codes, groups: Codes, stratum: Array) -> None:
             got = f"two in cluster {clusters.names[mixed[0]]!r}"
             advice = ""
             if what == "group":
-                advice = "give units whose labels differ inside as pairs="
+                advice = "give units whose labels differ inside as pairs"
             raise MuhatError(WHO, needed, got, advice)
 
 

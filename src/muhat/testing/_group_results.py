@@ -166,6 +166,10 @@ class GroupResult(Result):
         Sentences on what of the data was not tested, with which the verdict ends.
     strata : str or None
         The name of the column of strata, "" if it has no name; None without strata.
+    pairs_by : str or None
+        The same of pairs.
+    n_clusters : int or None
+        How many clusters are compared; None without clusters.
     """
 
     n: int
@@ -178,13 +182,18 @@ class GroupResult(Result):
     pictures: GroupPictures | None = None
     left_out: tuple[str, ...] = ()
     strata: str | None = None
+    pairs_by: str | None = None
+    n_clusters: int | None = None
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: which groups differ, and in what."""
         many = f"{len(self.groups):,} groups" + (f" by {self.title}" if self.title else "")
         found = f"({self.n:,} rows in all, {self.p_text})"
         if self.is_too_small(level):
-            return self._too_few(f"{self.n:,} rows in {many}", level)
+            units = f"{self.n:,} rows"
+            if getattr(self, "n_clusters", None) is not None:
+                units = f"{self.n_clusters:,} clusters ({units})"
+            return self._too_few(f"{units} in {many}", level)
         if self.p_value > level:
             return self._nothing_found(many, found, level)
         if len(self.groups) == 2:
@@ -206,13 +215,19 @@ class GroupResult(Result):
 
     @property
     def _within(self) -> str:
-        """Within what groups are compared, with a space before it; empty without strata."""
-        strata = getattr(self, "strata", None)  # results saved by earlier versions have none
-        if strata is None:
-            return ""
-        if strata:
-            return f" within strata of {strata}"
-        return " within strata"
+        """Within what groups are compared, with a space before it; empty for rows alone."""
+        words = ""
+        for what in ("strata", "pairs"):
+            field = {"strata": "strata", "pairs": "pairs_by"}[what]
+            title = getattr(self, field, None)  # results saved by earlier versions have none
+            if title is not None:
+                words += f" within {what}"
+            if title:
+                words += f" of {title}"
+        n_clusters = getattr(self, "n_clusters", None)
+        if n_clusters is not None:
+            words += f" by {n_clusters:,} clusters"
+        return words
 
     @property
     def _both(self) -> str:
@@ -307,21 +322,25 @@ class GroupResult(Result):
         return f"MMD {least}{self.tolerance.against(distances[-1])}"
 
     def _where(self, level: float) -> str:
-        """Return in which column the first group that differs does so most, and how.
+        """Return in which column a group that differs does so most, and how.
 
-        If it does so in no column that differs by itself, nor by its spread, it is a column in
-        which another group that stands out adds most; if no group stands out, any group.
+        It is the largest change of the table among groups that differ. If none of these is in a
+        column that differs by itself, nor of a spread, it is a column in which a group that stands
+        out adds most; if no group stands out, any group.
         """
         if not self.features:
             return ""
-        first = self.groups[0]
+        differ = [each for each in self.groups if each.p_value <= level]
         if self.tolerance is not None:
-            first = next(iter(self._more_than_tolerance(level)), first)
+            differ = self._more_than_tolerance(level) or differ
         p_of_column = {each.name: each.p_value for each in self.features}
-        change = self._change(first)
-        is_found = p_of_column[first.column] <= level or change.kind == "spread"
-        if first.p_value <= level and is_found:
-            return f"Largest difference: {change.words}."
+        changes = []
+        for each in differ:
+            change = self._change(each)
+            if p_of_column[each.column] <= level or change.kind == "spread":
+                changes.append(change)
+        if changes:
+            return f"Largest difference: {max(changes, key=_size_of_change).words}."
         if self.features[0].p_value > level:
             if len(self.features) == 1:
                 return ""
@@ -375,11 +394,12 @@ class GroupResult(Result):
         rows = []
         for each in self.groups:
             p = self._p_text(each.p_value)
-            rows.append((str(each.group), f"{each.n:,}", p, self.change_text(each)))
+            sizes = f"{each.n:,}", f"{each.n_rest:,}"
+            rows.append((str(each.group), *sizes, p, self.change_text(each)))
         tone = NEUTRAL
         if self.p_value <= LEVEL:
             tone = FOUND
-        header = ("group", "rows", "against the rest", "differs most in (SD)")
+        header = ("group", "rows", "rows of the rest", "against the rest", "differs most in (SD)")
         return Summary(self.verdict(), header, rows, tone)
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
@@ -401,6 +421,14 @@ def _pair_dict(each: PairDifference) -> dict[str, Any]:
     if isnan(each.mmd):
         found["mmd"] = None
     return found
+
+
+def _size_of_change(change: _Change) -> float:
+    """Return how large a change is: of a mean in SD, of a spread by the logarithm of its ratio."""
+    size = abs(change.shift)
+    if change.kind == "spread":
+        size = abs(log(change.spread))
+    return round(size, 9)  # two groups differ equally from each other: the first is named
 
 
 def _label(each: GroupDifference) -> str:

@@ -208,7 +208,9 @@ class GroupTest(PermutationTest):
             least_p_value=design.least_p_value(self.n_permutations),
             is_complete=design.is_enumerable(self.n_permutations),
             title=codes["groups"].title,
-            strata=_title_of_strata(codes),
+            strata=_title_of(codes, "strata"),
+            pairs_by=_title_of(codes, "pairs"),
+            n_clusters=_n_clusters(codes, design),
             rows_together=int(design.sizes[0]) if design.are_bins else 1,
             tolerance=found.tolerance,
             left_out=design.left_out,
@@ -406,11 +408,18 @@ class GroupTest(PermutationTest):
         return factors
 
 
-def _title_of_strata(codes: dict[str, Codes]) -> str | None:
-    """Return the name of the column of strata, "" if it has none; None without strata."""
-    if "strata" not in codes:
+def _title_of(codes: dict[str, Codes], what: str) -> str | None:
+    """Return the name of a column of the design, "" if it has none; None without the column."""
+    if what not in codes:
         return None
-    return codes["strata"].title or ""
+    return codes[what].title or ""
+
+
+def _n_clusters(codes: dict[str, Codes], design: GroupDesign) -> int | None:
+    """Return the number of clusters that are compared; None without clusters."""
+    if "clusters" not in codes:
+        return None
+    return len(design.labels)
 
 
 @dataclass(frozen=True, eq=False)
