@@ -335,9 +335,9 @@ class GroupResult(Result):
             differ = self._more_than_tolerance(level) or differ
         p_of_column = {each.name: each.p_value for each in self.features}
         changes = []
-        for each in differ:
-            change = self._change(each)
-            if p_of_column[each.column] <= level or change.kind == "spread":
+        for one in differ:
+            change = self._change(one)
+            if p_of_column[one.column] <= level or change.kind == "spread":
                 changes.append(change)
         if changes:
             return f"Largest difference: {max(changes, key=_size_of_change).words}."
