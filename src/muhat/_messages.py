@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from difflib import get_close_matches
 from shlex import quote
 
+from muhat._text import numbered
 from muhat._wording import listed_names, rows_text
 from muhat.errors import message
 
@@ -128,7 +129,7 @@ def lacks_columns(
     """Return the message that a table lacks columns that something needs, and what to do.
 
     If one of the ``names`` that it has differs in case only, the message asks whether that is
-    meant.
+    meant. If all are by number, as of a file without a header, it says so.
 
     Examples
     --------
@@ -140,9 +141,13 @@ def lacks_columns(
     if others:
         more = f" (and {len(others)} more)"
     sentence = f"{who} lacks column {first!r}{more} that {whose}"
+    names = list(names)
     meant = _same_but_for_case(first, names)
     if meant is not None:
         return f"{sentence}; did you mean {meant!r}?"
+    by_number = numbered("column", len(names), start=1)
+    if names and names == by_number and not first.startswith("column "):
+        return f"{sentence}; its first line looks like data, not names."
     if advice:
         return f"{sentence}; {advice}."
     return f"{sentence}."
