@@ -62,7 +62,7 @@ def with_medians(
 ) -> tuple[FeatureDifference, ...]:
     """Return features with medians where few rows, far from all others, make the spread."""
     low, _ = far_limits(in_units(np.concatenate([x, y])))
-    far = {columns[place]: place for place in np.flatnonzero(np.isfinite(low))}
+    far = {columns[place]: place for place in np.flatnonzero(np.isfinite(low)).tolist()}
     found = []
     for each in features:
         if each.name in far:
