@@ -6,7 +6,6 @@ from contextvars import ContextVar
 from difflib import get_close_matches
 from shlex import quote
 
-from muhat._text import numbered
 from muhat._wording import listed_names, rows_text
 from muhat.errors import message
 
@@ -145,7 +144,7 @@ def lacks_columns(
     meant = _same_but_for_case(first, names)
     if meant is not None:
         return f"{sentence}; did you mean {meant!r}?"
-    by_number = numbered("column", len(names), start=1)
+    by_number = [f"column {place + 1}" for place in range(len(names))]
     if names and names == by_number and not first.startswith("column "):
         return f"{sentence}; its first line looks like data, not names."
     if advice:
