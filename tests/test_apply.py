@@ -119,6 +119,11 @@ def test_a_kept_prediction_finds_its_columns_by_their_names(option):
     NEW[["γ", "a"]].to_csv("less.csv", index=False)
     line = run("apply", "model.muhat", "less.csv").stderr
     assert "less.csv lacks column '<b>' that the model was trained on." in line
+    NEW[["a", "<b>"]].to_csv("less.csv", index=False, header=False)
+    assert run("apply", "model.muhat", "less.csv").stderr == (
+        "muhat: less.csv lacks column 'a' (and 1 more) that the model was trained on; its first "
+        "line looks like data, not names.\n"
+    )
     NEW[["γ"]].to_csv("less.csv", index=False)
     assert (
         "less.csv lacks column 'a' (and 1 more) that"

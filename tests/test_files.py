@@ -186,6 +186,19 @@ def test_decimal_commas_are_refused_with_advice(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        ("1,000", "remove them, or use decimal=',' if they are decimal commas"),
+        ("-12,500,000", "remove them"),
+        ("1,000.5", "remove them"),
+    ],
+)
+def test_thousands_separators_are_called_so(tmp_path, value, advice):
+    sentence = refused(written(tmp_path, f"a;b\n{value};2\n3;4\n"))
+    assert f"column 'a' has thousands separators, as {value!r} in line 2; {advice}." in sentence
+
+
 def test_digits_grouped_by_underscores_are_no_number(tmp_path):
     assert "'1_000' in line 2" in refused(written(tmp_path, "a\n1_000\n"))
 

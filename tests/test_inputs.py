@@ -244,9 +244,9 @@ def test_rows_of_a_test_have_the_numbers_of_the_file_without_those_dropped():
     )
     assert found["samples"] == ["b", "a"]  # in the order of the rows that are tested
     assert (found["n"], found["m"]) == (28, 29)
-    assert set(frame["group"][found["rows_x"]]) == {"b"}
-    assert set(frame["group"][found["rows_y"]]) == {"a"}
-    assert not {0, 7, 11} & {*found["rows_x"], *found["rows_y"]}
+    assert set(frame["group"][np.array(found["rows_x"]) - 1]) == {"b"}
+    assert set(frame["group"][np.array(found["rows_y"]) - 1]) == {"a"}
+    assert not {1, 8, 12} & {*found["rows_x"], *found["rows_y"]}
 
 
 def test_decimal_commas_are_read_as_pandas_does_and_offered_where_they_are_seen():

@@ -98,6 +98,8 @@ for place, name in enumerate({files!r}):
     table = pyarrow.table(list(x.T), names=names)
     if name == "sales.csv":
         table = table.append_column("shop", pyarrow.array(["north", "south", "east"] * 20))
+    if name == "trial.csv":
+        table = table.append_column("group", pyarrow.array(["treated", "control"] * 30))
     (csv.write_csv if name.endswith(".csv") else parquet.write_table)(table, name)
 """
 """Files under the names that the pages use, with the columns that they name."""

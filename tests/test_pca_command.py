@@ -5,6 +5,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 pytest.importorskip("typer")
@@ -73,6 +74,12 @@ def test_everything_is_written_and_the_saved_model_scores_new_rows(table, tmp_pa
     for one, other in zip(written, again, strict=True):
         assert abs(float(one["component_1"]) - float(other["component_1"])) < 1e-12
         assert 0 < float(other["novelty_p"]) <= 1
+    assert "distributed differently" not in applied.stderr
+    numbers = pd.read_csv(table)
+    numbers[numbers.select_dtypes("number").columns] += 1
+    numbers.to_csv(table, index=False)
+    drifted = invoke("apply", files["--save"], table, "--out", tmp_path / "new.csv")
+    assert "the rows that the model was fitted to" in drifted.stderr
 
 
 def test_json_has_the_same_numbers_as_python(table):

@@ -33,7 +33,13 @@ from muhat.testing._distances import Distance
 from muhat.testing._gram import PooledSpectrum
 from muhat.testing._ladder import ladder
 from muhat.testing._landmarks import few_kernels, spectrum_on_landmarks
-from muhat.testing._marginals import ColumnDistances, shifts_between
+from muhat.testing._marginals import (
+    ColumnDistances,
+    clipped,
+    far_limits,
+    in_units,
+    shifts_between,
+)
 from muhat.testing._pairs import PairSide, ShuffledSide
 from muhat.testing._permutations import NullMoments, PermutationTable, Relabelings
 from muhat.testing._side_gram import GramForm
@@ -951,3 +957,54 @@ def test_samples_too_small_to_reach_the_level_say_so():
         shuffled.verdict()
         == "9 permutations are too few to test at level 0.05: p cannot be below 0.1."
     )
+
+
+class TestFewValuesFarFromAllOthers:
+    """They make the mean and spread of a column, not what is said of it."""
+
+    @staticmethod
+    def shifted(wild):
+        rng = np.random.default_rng(SEED)
+        X, Y = rng.normal(size=(100, 2)), rng.normal([1, 0], size=(100, 2))
+        X[7, 0] = wild
+        return [pd.DataFrame(each, columns=["x", "u"]) for each in (X, Y)]
+
+    @pytest.mark.parametrize("options", [{}, {"block_length": 1}, {"block_length": 4}])
+    @pytest.mark.parametrize("wild", [1e2, -1e6, 1e9])
+    def test_the_verdict_is_on_medians(self, wild, options):
+        X, Y = self.shifted(wild)
+        result = TwoSampleTest(n_permutations=199, random_state=0, **options).test(X, Y)
+        size = Y["x"].median() - X["x"].median()
+        assert result.features[0].medians == (X["x"].median(), Y["x"].median())
+        assert result.verdict().endswith(
+            f"Largest difference: median of x, {size:.2g} higher in Y (a few of its values are far "
+            "from all others)."
+        )
+        ordinary = TwoSampleTest(n_permutations=199, random_state=0, **options)
+        X["x"] = np.minimum(np.abs(X["x"]), 3)
+        other = ordinary.test(X, Y).features[1]
+        assert (other.shift, other.share) == (result.features[1].shift, result.features[1].share)
+
+    def test_a_shift_of_cauchy_columns_is_one_of_medians(self):
+        rng = np.random.default_rng(SEED)
+        X, Y = rng.standard_cauchy((300, 2)), rng.standard_cauchy((300, 2))
+        Y[:, 0] += 1
+        result = TwoSampleTest(n_permutations=199, random_state=0).test(X, Y)
+        assert "median of column 0, " in result.verdict()
+        assert result.features[1].differs_in == "shape"
+
+    def test_only_columns_whose_spread_few_rows_make_have_limits(self):
+        rng = np.random.default_rng(SEED)
+        columns = {
+            "normal": rng.normal(size=400),
+            "lognormal": np.exp(rng.normal(size=400)),
+            "rare": (rng.random(400) < 0.02).astype(float),
+            "two groups": rng.normal(size=400) + 100 * (rng.random(400) < 0.2),
+            "wild": np.concatenate([rng.normal(size=399), [1e9]]),
+        }
+        rows = np.stack(list(columns.values()), axis=1)
+        low, high = far_limits(rows)
+        assert np.isfinite(low).tolist() == np.isfinite(high).tolist() == [False] * 4 + [True]
+        assert np.array_equal(clipped(rows)[:, :4], in_units(rows)[:, :4])
+        with_limits, without = clipped(rows)[:-1, 4], rows[:-1, 4]
+        assert np.corrcoef(with_limits, without)[0, 1] == pytest.approx(1)

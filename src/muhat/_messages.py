@@ -128,7 +128,7 @@ def lacks_columns(
     """Return the message that a table lacks columns that something needs, and what to do.
 
     If one of the ``names`` that it has differs in case only, the message asks whether that is
-    meant.
+    meant. If all are by number, as of a file without a header, it says so.
 
     Examples
     --------
@@ -140,9 +140,13 @@ def lacks_columns(
     if others:
         more = f" (and {len(others)} more)"
     sentence = f"{who} lacks column {first!r}{more} that {whose}"
+    names = list(names)
     meant = _same_but_for_case(first, names)
     if meant is not None:
         return f"{sentence}; did you mean {meant!r}?"
+    by_number = [f"column {place + 1}" for place in range(len(names))]
+    if names and names == by_number and not first.startswith("column "):
+        return f"{sentence}; its first line looks like data, not names."
     if advice:
         return f"{sentence}; {advice}."
     return f"{sentence}."

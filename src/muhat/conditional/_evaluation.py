@@ -50,7 +50,7 @@ def training_rows(model: Any) -> Array | None:
 
     Parameters
     ----------
-    model : ConditionalMean, KernelMean, StackedMean or any other object
+    model : ConditionalMean, KernelMean, StackedMean, KernelPCA or any other object
         The model.
 
     Returns
@@ -68,6 +68,8 @@ def training_rows(model: Any) -> Array | None:
                 return None
     elif getattr(model, "_rows", None) is not None:  # a conditional mean of rows in memory
         rows = model._rows[0]
+    elif getattr(model, "_kept", None) is not None:  # of a kernel PCA, all rows or some at random
+        rows = model._kept.X
     if rows is None or len(rows) > MAX_TRAINING_ROWS or isinstance(model.kernel_, Precomputed):
         return None
     return np.asarray(rows, np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,7 @@ from muhat.errors import message
 
 __all__ = [
     "READABLE_NEEDED",
+    "THOUSANDS",
     "DecimalCommaError",
     "NoColumnError",
     "RowsError",
@@ -69,6 +71,10 @@ class RowsError(FileError):
         return ", ".join(filter(None, [self.place, in_batch]))
 
 
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
+"""A number with thousands separators."""
+
+
 class NoColumnError(FileError):
     """A table without columns that were asked for.
 
@@ -90,16 +96,23 @@ class NoColumnError(FileError):
 
 
 class DecimalCommaError(RowsError):
-    """A number with a decimal comma in a file that is read with decimal points."""
+    """A number with a decimal comma, or thousands separators, in a file read with decimal points.
+
+    '1,000' may be either: both are named.
+    """
 
     def __init__(self, who: str, name: str, value: str, place: str) -> None:
-        advice = f"use {option('decimal', ',')} or convert them"
+        self.commas, advice = "decimal commas", f"use {option('decimal', ',')} or convert them"
+        if THOUSANDS.fullmatch(value):
+            self.commas, advice = "thousands separators", "remove them"
+            if value.count(",") == 1 and "." not in value:
+                advice += f", or use {option('decimal', ',')} if they are decimal commas"
         super().__init__(who, name, value, advice, place, at_row=True)
 
     def sentence(self, batch: int | None = None) -> str:
         where = self._where(batch)
         return (
-            f"{self.who}: column {self.needed!r} has decimal commas, "
+            f"{self.who}: column {self.needed!r} has {self.commas}, "
             f"as {self.got!r} in {where}; {self.advice}."
         )
 

@@ -17,7 +17,7 @@ from muhat._arrays import Array, available_cores, has_finite_sum
 from muhat._files import FileError
 from muhat._messages import no_column
 from muhat.data._arrow import as_floats, check_pyarrow
-from muhat.data._errors import READABLE_NEEDED, DecimalCommaError, RowsError
+from muhat.data._errors import READABLE_NEEDED, THOUSANDS, DecimalCommaError, RowsError
 from muhat.data._layout import (
     BOOLEANS,
     DECIMAL_COMMA,
@@ -250,7 +250,8 @@ class TextTable(FileTable):
             value = to_number(with_point(field, self.decimal))
             if value is None and field.lower() not in MISSING:
                 check_text(self.who, field, number)
-                if self.decimal != "," and DECIMAL_COMMA.fullmatch(field):
+                has_comma = DECIMAL_COMMA.fullmatch(field) or THOUSANDS.fullmatch(field)
+                if self.decimal != "," and has_comma:
                     raise DecimalCommaError(self.who, name, field, place)
                 raise self.selection.not_numeric(self.who, name, field, place)
             if value is None:

@@ -326,6 +326,9 @@ def _largest_difference(result: TwoSampleResult, first: str, second: str) -> lis
         case "spread" | "mean and spread":
             unit = f"standard deviation: {first} → {second}"
             size = size.removeprefix("SD ")
+        case _ if most.medians is not None:
+            unit = f"median: {first} → {second}"
+            size = size.removeprefix("median ")
         case _:
             size = shift_text(most.shift)
     return [Fact(label, size, unit)]

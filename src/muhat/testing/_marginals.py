@@ -24,6 +24,16 @@ MAX_COUNTS_HELD = 2**23
 """How many counts of rows by unit, column and cut are held at most (64 MB)."""
 
 
+MAX_SPREAD_RATIO = 3
+"""Standard deviation, over that of a normal column with the same quartiles, of ordinary columns."""
+
+FAR_RANGES, MAX_FAR_SHARE = 10, 0.05
+"""Interquartile ranges from the quartiles beyond which values are far, and how many may be."""
+
+NORMAL_RANGE = 1.349
+"""The interquartile range of a normal distribution, in standard deviations."""
+
+
 @dataclass(frozen=True)
 class FeatureDifference:
     """How much two samples differ in one feature, all others left aside."""
@@ -32,7 +42,8 @@ class FeatureDifference:
     share: float
     """The energy distance over 2 E|x − y|: 0 for equal samples, 1 for two constants."""
     shift: float
-    """Mean of the second sample minus that of the first, in standard deviations within them."""
+    """Mean of the second sample minus that of the first, in standard deviations within them; with
+    ``medians``, of these, in interquartile ranges over 1.349."""
     p_value: float
     """Corrected for the number of features: exact for the question whether any of them differs."""
     means: tuple[float, float] | None = None
@@ -42,8 +53,11 @@ class FeatureDifference:
     is_indicator: bool = False
     """Whether the column has the values 0 and 1 only: the means are then shares of rows."""
     differs_in: str = "mean"
-    """What differs most: 'mean', 'share' of an indicator, 'spread', 'mean and spread', or 'shape'
-    where neither mean nor spread clearly does."""
+    """What differs most: 'mean', 'share' of an indicator, 'spread', 'mean and spread', 'median', or
+    'shape' where none of them clearly does."""
+    medians: tuple[float, float] | None = None
+    """The medians of both samples, of a column in which few values are far from all others: they
+    make its means and standard deviations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +76,7 @@ class ColumnDistances:
         With both distribution functions F and G, the energy distance 2E|x−y| − E|x−x'| − E|y−y'|
         is 2 ∫ (F − G)².
         """
-        columns = [SortedColumn.from_values(each) for each in in_units(Z).T]
+        columns = [SortedColumn.from_values(each) for each in clipped(Z).T]
         return cls.from_columns(columns, labels, lambda each: each.integrals(labels.T))
 
     @classmethod
@@ -71,7 +85,7 @@ class ColumnDistances:
 
         Shares are those of all rows.
         """
-        columns = [SortedColumn.from_values(each) for each in in_units(Z).T]
+        columns = [SortedColumn.from_values(each) for each in clipped(Z).T]
         numbers = np.ascontiguousarray(labels).view(np.uint8)
         return cls.from_columns(columns, labels, lambda each: each.integrals_at_places(numbers))
 
@@ -167,6 +181,26 @@ def in_units(rows: Array) -> Array:
     return np.ldexp(rows, -exponents)
 
 
+def far_limits(rows: Array) -> tuple[Array, Array]:
+    """Return between which values a column counts; infinite, unless few rows make its spread.
+
+    Labels have no say in it, so that p-values stay exact.
+    """
+    low, high = np.quantile(rows, [0.25, 0.75], axis=0)
+    width = high - low
+    low, high = low - FAR_RANGES * width, high + FAR_RANGES * width
+    far_share = ((rows < low) | (rows > high)).mean(axis=0)
+    is_far = (width > 0) & (rows.std(axis=0) > MAX_SPREAD_RATIO * width / NORMAL_RANGE)
+    is_far &= far_share <= MAX_FAR_SHARE
+    return np.where(is_far, low, -np.inf), np.where(is_far, high, np.inf)
+
+
+def clipped(rows: Array) -> Array:
+    """Return columns in units of a power of two, few values far from all others brought near."""
+    scaled = in_units(rows)
+    return in_units(np.clip(scaled, *far_limits(scaled)))
+
+
 def shifts_between(x: ColumnMoments, y: ColumnMoments) -> Array:
     """Return the shift of every column, y minus x, in standard deviations within both.
 
@@ -215,6 +249,7 @@ def distances_at_cuts(counts: Sequence[Array], rows: Array, labels: Array) -> Co
     integrals, largest = np.empty((len(counts), labels.shape[1])), np.empty(len(counts))
     chosen = labels.astype(np.float64)
     scaled = in_units(rows)
+    limits = np.transpose(far_limits(scaled))
     cuts_of_columns = column_cuts(scaled, len(labels))
     for column, (cuts, each) in enumerate(zip(cuts_of_columns, counts, strict=True)):
         below = np.cumsum(each[:, :-1], axis=1) / each[0].sum()  # of each unit, at the cuts
@@ -222,7 +257,8 @@ def distances_at_cuts(counts: Sequence[Array], rows: Array, labels: Array) -> Co
             F = below.T @ chosen / first
         G = (below.sum(axis=0)[:, None] - first * F) / (len(labels) - first)
         ends = scaled[:, column].min(), scaled[:, column].max()
-        widths = np.diff(np.concatenate([ends[:1], (cuts[1:] + cuts[:-1]) / 2, ends[1:]]))
+        edges = np.concatenate([ends[:1], (cuts[1:] + cuts[:-1]) / 2, ends[1:]])
+        widths = np.diff(np.clip(edges, *limits[column]))
         integrals[column] = widths @ (F - G) ** 2
         largest[column] = widths @ (F[:, 0] * (1 - G[:, 0]) + G[:, 0] * (1 - F[:, 0]))
     shares = np.divide(integrals[:, 0], largest, out=np.zeros_like(largest), where=largest > 0)

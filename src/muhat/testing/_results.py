@@ -303,12 +303,12 @@ class TwoSampleResult(Result):
         Whether the p-value is exact; it is approximate where rows that depend on each other were
         permuted in blocks.
     mmd : float
-        The effect size: the distance of the two kernel means, for the kernel of the largest
-        statistic.
+        The effect size: the distance of the two kernel means of the samples, for the kernel of the
+        largest statistic. Its noise makes it larger than the distance of the distributions.
     mmd_interval : tuple of two floats
         An approximate 95 % confidence interval of that distance between the distributions the
-        samples come from. The distance of the samples is larger by its noise, and may lie above the
-        interval where there is no difference.
+        samples come from, around the unbiased estimate. ``mmd`` is larger by its noise, and may lie
+        above the interval.
         It covers in 80 to 90 % of cases only where the distributions differ by a few rows far away
         from all others, of which a sample may have none.
     witness : Witness
@@ -493,7 +493,10 @@ class TwoSampleResult(Result):
         return f"Largest difference: {change}."
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
-        """Return the numbers in JSON's types, and the rows of each sample least like the other."""
+        """Return the numbers in JSON's types, and the rows of each sample least like the other.
+
+        Rows are counted from 1, as in the text.
+        """
         return {
             "n": self.n,
             "m": self.m,
@@ -505,8 +508,8 @@ class TwoSampleResult(Result):
             "is_exact": self.is_exact,
             "mmd": self.mmd,
             "mmd_interval": list(self.mmd_interval),
-            "rows_x": self.rows_x[:N_NAMED].tolist(),
-            "rows_y": self.rows_y[:N_NAMED].tolist(),
+            "rows_x": (self.rows_x[:N_NAMED] + 1).tolist(),
+            "rows_y": (self.rows_y[:N_NAMED] + 1).tolist(),
             "features": [asdict(each) for each in self.features],
             "tolerance": None if self.tolerance is None else self.tolerance.to_dict(),
         }

@@ -57,7 +57,7 @@ from muhat.testing._statistics import MMD, Statistic
 from muhat.testing._streams import SourcePool
 from muhat.testing._tolerance import Tolerance, check_tolerance, tolerance_of_two
 from muhat.testing._units import MAX_SINGLE_ROWS, PermutationUnits
-from muhat.testing._wording import with_moments
+from muhat.testing._wording import with_medians, with_moments
 
 MAX_ROWS_DENSE_DEFAULT = 600
 """Rows of the pool up to which the default test decomposes the Gram matrices of all its kernels.
@@ -635,7 +635,8 @@ class _Samples:
             return ()
         names = column_names(self.x, self.y)
         columns = pool.column_distances(permuted.labels)
-        return with_moments(columns.features(shifts_between(x, y), names), x, y, names)
+        found = with_moments(columns.features(shifts_between(x, y), names), x, y, names)
+        return with_medians(found, self.x.drawn.rows, self.y.drawn.rows, names)
 
     def at_rows(
         self, witness: tuple[Array, Array], features: tuple[FeatureDifference, ...]

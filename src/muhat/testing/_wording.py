@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from math import floor, hypot, inf, isclose, log, log10
+from math import floor, hypot, inf, isclose, log, log10, pi
 
 import numpy as np
 
+from muhat._arrays import Array
+from muhat._text import number
 from muhat._wording import LARGE_SHIFT, shift_text
 from muhat.data import ColumnMoments
 from muhat.data._selection import INDICATOR
-from muhat.testing._marginals import FeatureDifference
+from muhat.testing._marginals import NORMAL_RANGE, FeatureDifference, far_limits, in_units
 
 MIN_STANDARD_ERRORS = 2
 """Standard errors from which a verdict calls a column higher or lower."""
@@ -55,11 +57,36 @@ def with_moments(
     return tuple(found)
 
 
+def with_medians(
+    features: Sequence[FeatureDifference], x: Array, y: Array, columns: Sequence[str]
+) -> tuple[FeatureDifference, ...]:
+    """Return features with medians where few rows, far from all others, make the spread."""
+    low, _ = far_limits(in_units(np.concatenate([x, y])))
+    far = {columns[place]: place for place in np.flatnonzero(np.isfinite(low)).tolist()}
+    found = []
+    for each in features:
+        if each.name in far:
+            quartiles = [np.quantile(rows[:, far[each.name]], [0.25, 0.5, 0.75]) for rows in (x, y)]
+            spreads = [(high - low) / NORMAL_RANGE for low, _, high in quartiles]
+            within = hypot(spreads[0] * len(x) ** 0.5, spreads[1] * len(y) ** 0.5)
+            medians = float(quartiles[0][1]), float(quartiles[1][1])
+            if within > 0:
+                shift = (medians[1] - medians[0]) / within * (len(x) + len(y)) ** 0.5
+                each = replace(each, medians=medians, shift=shift)
+                each = replace(each, differs_in=what_differs(each, (len(x), len(y))))
+        found.append(each)
+    return tuple(found)
+
+
 def what_differs(each: FeatureDifference, sizes: tuple[int, int]) -> str:
     """Return in what a column differs most between samples of these sizes, as ``differs_in``."""
     if each.is_indicator and each.means is not None:
         return "share"
     is_shifted = _is_shifted(each, sizes)
+    if each.medians is not None and is_shifted:
+        return "median"
+    if each.medians is not None:
+        return "shape"
     if each.spreads is not None and _spread_differs(each.spreads, sizes):
         if not is_shifted:
             return "spread"
@@ -71,13 +98,15 @@ def what_differs(each: FeatureDifference, sizes: tuple[int, int]) -> str:
 
 
 def size_text(each: FeatureDifference, unit: str = "") -> str:
-    """Return how much a column differs, for tables: a shift, shares or standard deviations.
+    """Return how much a column differs, for tables: a shift, shares, medians or spreads.
 
     ``unit`` follows the shift.
     """
     shift = f"{shift_text(each.shift)}{unit}"
     if each.differs_in == "share" and each.means is not None:
         return " → ".join(share_texts(each.means))
+    if each.medians is not None:
+        return f"median {number(each.medians[0])} → {number(each.medians[1])}"
     if "spread" in each.differs_in and each.spreads is not None:
         spreads = f"SD {' → '.join(_distinguishable(each.spreads))}"
         if unit:
@@ -97,6 +126,12 @@ def change_text(
             name = each.name
         first, second = share_texts(each.means)
         return f"{name}, {second} of {names[1]} and {first} of {names[0]}"
+    if each.medians is not None:
+        few = "a few of its values are far from all others"
+        if kind == "shape":
+            return f"spread or shape of the distribution of {column}, more than its median ({few})"
+        size = number(abs(each.medians[1] - each.medians[0]), 2)
+        return f"median of {column}, {size} {_side(each.shift)} {where} ({few})"
     if kind == "shape":
         if each.spreads is None:
             return f"spread or shape of the distribution of {column}, more than its mean"
@@ -124,15 +159,13 @@ def quoted_name(name: str) -> str:
 
 
 def change_direction(each: FeatureDifference, sizes: tuple[int, int]) -> str:
-    """Return whether a column's mean is "higher" or "lower" in the second sample.
+    """Return whether a column's mean, or median, is "higher" or "lower" in the second sample.
 
-    Empty if the means hardly differ, and for indicators.
+    Empty if they hardly differ, and for indicators.
     """
     if each.is_indicator or not _is_shifted(each, sizes):
         return ""
-    if each.shift > 0:
-        return "higher"
-    return "lower"
+    return _side(each.shift)
 
 
 def _spread_words(spreads: tuple[float, float], names: tuple[str, str]) -> str:
@@ -153,15 +186,21 @@ def shift_words(shift: float, where: str) -> str:
     unit = "standard deviations"
     if text == "1":
         unit = "standard deviation"
-    side = "lower"
+    return f"{text} {unit} {_side(shift)} {where}"
+
+
+def _side(shift: float) -> str:
     if shift > 0:
-        side = "higher"
-    return f"{text} {unit} {side} {where}"
+        return "higher"
+    return "lower"
 
 
 def _is_shifted(each: FeatureDifference, sizes: tuple[int, int]) -> bool:
-    """Whether the means differ by more than two standard errors, variances being unequal."""
+    """Whether means, or medians, differ by two standard errors, variances being unequal."""
     n, m = sizes
+    if each.medians is not None:
+        # the variance of a median of normal values is π/2 times that of their mean
+        return bool(abs(each.shift) >= MIN_STANDARD_ERRORS * np.sqrt(pi / 2 * (1 / n + 1 / m)))
     if each.means is None or each.spreads is None:
         return bool(abs(each.shift) >= MIN_STANDARD_ERRORS * np.sqrt(1 / n + 1 / m))
     error = hypot(each.spreads[0] / n**0.5, each.spreads[1] / m**0.5)
