@@ -263,14 +263,10 @@ class _Gap:
 
     alternative: str
     value: float
-    error: float | None
-    """Not known of results that were made before it was kept."""
+    error: float
 
     def __str__(self) -> str:
-        shown = _signed(self.value)
-        if self.error is not None:
-            shown += f" ± {self.error:.3f}"
-        return f"{shown} ({self.alternative})"
+        return f"{_signed(self.value)} ± {self.error:.3f} ({self.alternative})"
 
 
 def _summary(gaps: Sequence[_Gap]) -> str:
@@ -286,7 +282,7 @@ def _gaps(rows: Sequence[Row], others: Sequence[str]) -> list[_Gap]:
     for (name,), tests in grouped(rows, "alternative").items():
         best = max((row for row in tests if row["test"] in others), key=lambda row: row["power"])
         gap = one(tests, test="default")["power"] - best["power"]
-        gaps.append(_Gap(name, gap, best.get("paired_error")))
+        gaps.append(_Gap(name, gap, best["paired_error"]))
     return gaps
 
 
@@ -297,9 +293,6 @@ def _signed(value: float) -> str:
 def details(results: Results) -> str:
     """Return the power of all tests against all alternatives."""
     lines = list(note_of_size(results, settings(False)))
-    if any("paired_error" not in row for row in results.rows):
-        commit = str(results.provenance["commit"])[:7]
-        lines = [f"**Of the defaults as they were at commit {commit}, not of the present ones.**\n"]
     for problem in distinct(results.rows, "problem"):
         cells = where(results.rows, problem=problem)
         tests = distinct(cells, "test", STYLES)
