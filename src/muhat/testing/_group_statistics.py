@@ -33,8 +33,8 @@ ROWS_PER_CHUNK = 4096
 MAX_PRODUCTS_HELD = 2**21
 """Products of features that are held of every group by itself (16 MB for each kernel)."""
 
-MAX_SUMS_HELD = 2**21
-"""Sums over groups and components that are held at a time (16 MB)."""
+MAX_SUMS_HELD = 2**19
+"""Sums over groups and components that are held at a time (4 MB): these stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +293,8 @@ def kernel_statistics(
     variances = variances_against_rest(spectrum, design, n[0])
     of_groups = [_null_moments(h * variances, 1) for h in H]
     for some, S in sums.blocks(spectrum.Z):
-        squares = (S * S) @ H.T  # Σ_k h_jk S_tk², shape (some, T, J)
+        S *= S
+        squares = S @ H.T  # Σ_k h_jk S_tk², shape (some, T, J)
         rows = n[some][:, :, None]
         values[:, some] = N * (squares / rows).sum(axis=1).T
         squares *= N * N / (rows * (N - rows))
