@@ -15,7 +15,7 @@ from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Precomputed
 from muhat.testing import DriftDetector, IndependenceTest, TwoSampleTest
 from paper._arrays import Array
-from paper._checkpoints import canonical
+from paper._checkpoints import through_json
 from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import blank, legend_of_markers, name_rows
@@ -388,8 +388,7 @@ def level_table(results: Results, full: Settings) -> str:
 
 def note_of_size(results: Results, full: Settings) -> list[str]:
     """Return a line that says so, where results have fewer draws or repetitions than a full run."""
-    is_full = canonical(results.settings) == canonical(full)
-    if is_full:
+    if results.settings == through_json(full):
         return []
     return ["**Not a full run: fewer draws or repetitions, as stated below.**\n"]
 
