@@ -360,7 +360,7 @@ def _takes_batches(estimator: Any) -> bool:
 
 
 class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
-    """Estimate the kernel mean of a sample, shrunk if corrected leave-one-out shows a gain.
+    """Estimate the kernel mean of a sample, with shrinkage if leave-one-out shows a gain.
 
     The plain average μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, to
     μ_λ = f* + s_λ(Ĉ)(μ̂ − f*). The filter s_λ multiplies each component in the basis of kernel PCA,
