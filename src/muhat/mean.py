@@ -522,7 +522,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the sample; only sums of their features are kept.
 
-        Y is ignored.
+        y is ignored.
 
         The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel
         and features from its rows, and measures ``approximation_error_`` on them: give the
@@ -589,7 +589,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean squared distance ‖k(x, ·) − μ‖² of new points to the estimate.
 
-        The larger, the better.
+        Larger scores are better.
 
         Use it to compare filters and their parameters, not kernels or bandwidths: the score tends
         to its maximum, 0, as σ → ∞, so a grid search would always choose the largest bandwidth.

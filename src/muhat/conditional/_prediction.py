@@ -228,7 +228,7 @@ class PredictionResult(Reportable):
 
     @property
     def name(self) -> str:
-        """What the rows that are predicted are called."""
+        """The name of the predicted rows."""
         if self.new_rows is None:
             return f"{self.names[0]}, each row from all others"
         return self.names[1]
@@ -263,7 +263,7 @@ class PredictionResult(Reportable):
         return f"{how[0].upper()}{how[1:]}, {short(model.kernel_)}"
 
     def verdict(self) -> str:
-        """Return how well these rows are predicted, with reservations."""
+        """Return how well these rows are predicted, with warnings, in sentences."""
         n = len(self.training_rows[0])
         sentences = [self._score_sentence()]
         if self.model.n_copies_:

@@ -73,7 +73,7 @@ class FileBatchError(FileError, BatchError):
 
 
 class FileBatches:
-    """The rows of a file in batches: an iterable that reads the file anew in each pass over it.
+    """The rows of a file in batches: an iterable that reads the file each time it is iterated.
 
     Made by `open_batches`. No batch is kept and no file stays open between two passes: memory is
     that of one batch and of what is read together (some megabytes of text, a page of each column of
@@ -138,7 +138,7 @@ class FileBatches:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what is left out, and why; on rows, once they have been read."""
+        """Sentences that say what was left out, and why; about rows, once these are read."""
         found = []
         not_numbers = self._table.not_numbers
         if not_numbers:

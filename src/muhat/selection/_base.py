@@ -164,7 +164,7 @@ class Rule(BaseEstimator, ABC):
     def check(self, filter: Shrinker) -> None:
         """Raise MuhatError for invalid settings, or a filter that the rule cannot choose for.
 
-        Before the first row is read.
+        This happens before the first row is read.
         """
         if self.grid is not None:
             checked_grid(self, filter, self.grid)

@@ -276,7 +276,7 @@ class Fixed(ParameterRule):
 class Rate(ParameterRule):
     """λ = c n^(−β): the choice of Theorem 1 and of the paper's appendix.
 
-    For iterations, the t that acts as λ.
+    For iterations, t is the number that acts as λ.
 
     Parameters
     ----------
