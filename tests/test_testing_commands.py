@@ -164,7 +164,7 @@ def test_independence_of_columns(files):
     refused = run("independence", "few.csv", "--x", "u", "--y", "v", "--distinct", *FEW)
     assert refused.exit_code == 2
     assert "with --distinct, x or y must have different values" in " ".join(refused.output.split())
-    assert "leave out --distinct, as rows that are equal" in " ".join(refused.output.split())
+    assert "leave out --distinct, because rows that are equal" in " ".join(refused.output.split())
 
 
 def test_standardizing_looks_at_both_samples_together(files):
