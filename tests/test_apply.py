@@ -142,7 +142,7 @@ def test_several_outputs_have_a_column_each_and_json_holds_the_same():
         == "Saved: found.json\n"
     )
     written = json.loads(Path("found.json").read_text())
-    assert written == {"model": "ConditionalMean", **found.to_dict("list")}
+    assert written == {"model": "ConditionalMean", **found.to_dict("list"), "warnings": []}
 
 
 @pytest.mark.parametrize(

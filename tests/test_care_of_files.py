@@ -74,6 +74,49 @@ def test_no_output_overwrites_an_input(arguments, option):
     assert (Path("t.csv").read_bytes(), Path("o.csv").read_bytes()) == before
 
 
+COMMANDS = [
+    (["test", "t.csv", "o.csv", *FEW], "--out", "f.png"),
+    (["test", "t.csv", "o.csv", *FEW], "--report", "r.html"),
+    (["groups", "t.csv", "o.csv", *FEW], "--report", "r.html"),
+    (["independence", "t.csv", "--x", "a", "--y", "b", *FEW], "--report", "r.html"),
+    (["drift", "t.csv", "o.csv"], "--report", "r.html"),
+    (["predict", "t.csv", "--target", "y"], "--save-predictions", "p.csv"),
+    (["pca", "t.csv"], "--scores", "s.csv"),
+    (["compare", "t.csv", "--filter", "f-kmse", "--out", "c.png"], "--save", "n.muhat"),
+    (["apply", "m.muhat", "o.csv"], "--out", "a.json"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "option", "file"), COMMANDS)
+def test_a_file_that_replaces_an_older_one_is_called_so(arguments, option, file):
+    if arguments[0] == "apply":
+        succeeded("predict", "t.csv", "--target", "y", "--save", "m.muhat")
+    written = succeeded(*arguments, option, file).stdout.splitlines()[-1]
+    assert written.endswith(f": {file}")
+    again = succeeded(*arguments, option, file).stdout.splitlines()[-1]
+    assert again == f"{written} (replaced an older file)"
+
+
+@pytest.mark.parametrize("arguments", [each for each, _, _ in COMMANDS if each[0] != "apply"])
+def test_json_has_the_warnings_that_the_terminal_shows(arguments):
+    for file, frame in (("t.csv", FRAME), ("o.csv", OTHER)):
+        frame.assign(c=1.0).to_csv(file, index=False)
+    if arguments[0] == "independence":
+        arguments = [*arguments[:-3], "b,c", *FEW]
+    result = succeeded(*arguments, "--json")
+    found = json.loads(result.stdout)["warnings"]
+    assert any("column 'c' is constant" in each for each in found)
+    shown = [line.removeprefix("muhat: ") for line in result.stderr.splitlines()]
+    assert [each.removeprefix("warning: ") for each in shown] == found
+
+
+def test_json_of_a_model_at_rows_unlike_its_own_has_the_warning():
+    succeeded("predict", "t.csv", "--target", "y", "--save", "m.muhat")
+    OTHER.assign(a=OTHER["a"] + 5).to_csv("far.csv", index=False)
+    found = json.loads(succeeded("apply", "m.muhat", "far.csv", "--json").stdout)
+    assert "distributed differently" in found["warnings"][0]
+
+
 def test_states_and_models_have_their_ending_and_a_state_is_continued_in_place():
     for arguments in (
         ["compare", "t.csv"],

@@ -283,14 +283,27 @@ def test_points_beside_decimal_commas_are_refused(text, sentence):
         read_table("mixed.csv", decimal=",")
 
 
+@pytest.mark.parametrize("separator", [None, ","])
+def test_commas_can_separate_numbers_with_decimal_commas_in_quotes(separator):
+    Path("quoted.csv").write_text('a,b,"c"\n"1,5",2,"-0,25"\n"3,5","4",7\n')
+    table = read_table("quoted.csv", decimal=",", separator=separator)
+    assert table.feature_names == ("a", "b", "c")
+    assert table.data.tolist() == [[1.5, 2, -0.25], [3.5, 4, 7]]
+
+
+def test_a_comma_separates_nothing_where_other_characters_do():
+    Path("one.csv").write_text("a\n1,5\n2,5\n")
+    Path("blanks.csv").write_text('a b\n"1,5" "2,5"\n"3,5" "4,5"\n')
+    assert read_table("one.csv", decimal=",").data.tolist() == [[1.5], [2.5]]
+    assert read_table("blanks.csv", decimal=",").data.tolist() == [[1.5, 2.5], [3.5, 4.5]]
+
+
 def test_options_of_text_files_and_their_values_are_checked():
     FRAME.to_parquet("f.parquet")
     FRAME.to_csv("f.csv")
     with pytest.raises(FileError, match="decimal is an option of text files"):
         read_table("f.parquet", decimal=",")
-    with pytest.raises(
-        FileError, match="separator and decimal must be two characters, got ',' for both"
-    ):
+    with pytest.raises(FileError, match="separator and decimal must be two characters, unless"):
         read_table("f.csv", decimal=",", separator=",")
     with pytest.raises(ValueError, match="missing must be 'error' or 'drop', got 'mean'"):
         read_table("f.csv", missing="mean")

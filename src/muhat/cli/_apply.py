@@ -19,9 +19,9 @@ from typer import Argument, Option, echo
 from muhat._arrays import Array
 from muhat._files import atomic_write
 from muhat._text import numbered
-from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import Decimal, Drop, Missing, Separator
-from muhat.cli._outputs import check_file, check_outputs
+from muhat.cli._outputs import check_file, check_outputs, print_written
 from muhat.cli._progress import ProgressBatches
 from muhat.cli._reading import (
     check_names,
@@ -99,32 +99,38 @@ def apply_command(
 ) -> None:
     """Apply a saved model to new rows: a prediction or score for each row."""
     check_file("--out", out, ENDINGS)
-    check_outputs([model, file], out=out)
+    replaced = check_outputs([model, file], out=out)
     if confidence:
         checked_confidence("--interval", confidence)
     applied = _AppliedModel(load(model), str(model), confidence, _levels(quantiles))
     batches = applied.open(file, drop, missing, separator, decimal)
-    write = _write_csv
-    if as_json or (out is not None and out.suffix.lower() == ".json"):
-        write = _write_json
+    as_json = as_json or (out is not None and out.suffix.lower() == ".json")
+    text = io.StringIO()
     names_in_errors = {
         "ConditionalMean.predict_interval": "--interval",
         "ConditionalMean.predict_quantiles": "--quantiles",
     }
     shown = out is not None and sys.stderr.isatty()
     with errors_named(names_in_errors), ProgressBatches(batches, ["applying"], shown=shown) as rows:
-        if out is None:
+        if as_json:
+            columns = _all_columns(applied, rows)
+        elif out is None:
             with standard_output():
-                write(applied, rows, sys.stdout)
+                _write_csv(applied, rows, sys.stdout)
         else:
-            text = io.StringIO()
-            write(applied, rows, text)
+            _write_csv(applied, rows, text)
     show_notes(batches)
     applied.warn_of_shift(str(file))
     applied.warn_of_far_rows(str(file))
+    if as_json:  # after the warnings, which it contains
+        found = {"model": type(applied.last).__name__, **columns, "warnings": shown_warnings()}
+        text.write(json.dumps(found, allow_nan=False) + "\n")
+    if as_json and out is None:
+        with standard_output():
+            echo(text.getvalue(), nl=False)
     if out is not None:
         atomic_write(out, text.getvalue().encode())
-        echo(f"Saved: {out}")
+        print_written(replaced, Saved=out)
 
 
 def _levels(quantiles: str | None) -> list[float]:
@@ -320,11 +326,10 @@ def _write_csv(applied: _AppliedModel, batches: ProgressBatches, file: TextIO) -
         is_first = False
 
 
-def _write_json(applied: _AppliedModel, batches: ProgressBatches, file: TextIO) -> None:
-    """Write an object of columns."""
-    written: dict[str, list[Any]] = {}
+def _all_columns(applied: _AppliedModel, batches: ProgressBatches) -> dict[str, list[Any]]:
+    """Return the columns of all rows as lists."""
+    found: dict[str, list[Any]] = {}
     for columns in applied.values(batches):
         for name, values in columns.items():
-            written.setdefault(name, []).extend(values.tolist())
-    json.dump({"model": type(applied.last).__name__, **written}, file, allow_nan=False)
-    file.write("\n")
+            found.setdefault(name, []).extend(values.tolist())
+    return found

@@ -37,6 +37,9 @@ ONE_FILE_COMMANDS = ("compare",)
 _WORKING: list[str] = []
 """The line that is on the terminal until a command prints something."""
 
+_SHOWN: list[str] = []
+"""The warnings and notes that the command has shown so far, each once."""
+
 PLAIN_OUTPUT: dict[str, Any] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
@@ -162,6 +165,11 @@ def say(message: object) -> None:
     print("muhat:", " ".join(str(message).split()), file=sys.stderr)
 
 
+def shown_warnings() -> list[str]:
+    """Return the warnings and notes that the command has shown so far, for reports and JSON."""
+    return list(_SHOWN)
+
+
 @contextmanager
 def errors_named(names: Mapping[str, object]) -> Iterator[None]:
     """Name the user's file or option in an error, instead of the Python object that raised it.
@@ -232,13 +240,13 @@ def _explained(problem: Exception) -> tuple[int, str]:
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
     """Print warnings as one line each, the same one once, those for programmers not at all."""
-    shown: set[str] = set()
+    _SHOWN.clear()
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         text = str(message)
-        if text in shown:
+        if text in _SHOWN:
             return
-        shown.add(text)
+        _SHOWN.append(text)
         if isinstance(message, Note):
             say(text)
         else:

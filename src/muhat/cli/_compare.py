@@ -22,7 +22,7 @@ from muhat._parts import as_kernel
 from muhat._python_lines import compare_lines, options_set
 from muhat._text import count
 from muhat._wording import TINY_PERCENT, rows_text
-from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import (
     Decimal,
     Drop,
@@ -40,7 +40,6 @@ from muhat.cli._outputs import (
     check_outputs,
     check_report,
     console_of,
-    noted_warnings,
     path_text,
     print_sentence,
     print_written,
@@ -162,7 +161,7 @@ def compare_command(
     check_figure(figure)
     check_model_file(model)
     check_report(report)
-    check_outputs([file], out=figure, report=report, save=model)
+    replaced = check_outputs([file], out=figure, report=report, save=model)
     options = _changed(
         kernel=_kernel(kernel, bandwidth),
         filters=filter or None,
@@ -184,16 +183,15 @@ def compare_command(
         decimal=decimal,
     )
     shown = not as_json and sys.stderr.isatty()
-    with noted_warnings() as warned:
-        if file is None:
-            sample: DataSet | FileBatches = _wine()
-        else:
-            sample = _sample(open_batches(file, **reading), gram, shown)
-        if model is not None:
-            check_names(sample.name, names_of(sample))
-        with errors_named({"compare": file or sample.name}):
-            comparison = _compared(sample, options, standardize, shown)
-        show_notes(sample)
+    if file is None:
+        sample: DataSet | FileBatches = _wine()
+    else:
+        sample = _sample(open_batches(file, **reading), gram, shown)
+    if model is not None:
+        check_names(sample.name, names_of(sample))
+    with errors_named({"compare": file or sample.name}):
+        comparison = _compared(sample, options, standardize, shown)
+    show_notes(sample)
     if model is not None:
         given = {name: options[name] for name in ("selection", "gram") if name in options}
         rows: Any = sample
@@ -206,7 +204,9 @@ def compare_command(
         save(comparison_figure(comparison), figure)
     if report is not None:
         settings = options_set(reading)
-        comparison.to_html(report, data=sample, code=lines, settings=settings, warnings=warned)
+        comparison.to_html(
+            report, data=sample, code=lines, settings=settings, warnings=shown_warnings()
+        )
     with standard_output():
         if as_json:
             result = {"data": sample.name, **comparison.to_dict()}
@@ -214,11 +214,12 @@ def compare_command(
             result["python"] = lines.splitlines()
             if report is not None:
                 result["report"] = str(report)
+            result["warnings"] = shown_warnings()
             echo(json.dumps(result, allow_nan=False))
         else:
             _print(comparison, sample.name)
             echo(f"The same in Python:\n{lines}")
-            print_written(Figure=figure, Report=report, Saved=model)
+            print_written(replaced, Figure=figure, Report=report, Saved=model)
 
 
 def _compared(

@@ -20,7 +20,7 @@ from muhat._messages import Note, lacks_columns
 from muhat._python_lines import drift_lines, options_set, resumed_drift_lines
 from muhat._text import agree, count
 from muhat._wording import rows_text
-from muhat.cli._command_line import errors_named, say, standard_output
+from muhat.cli._command_line import errors_named, say, shown_warnings, standard_output
 from muhat.cli._options import (
     FOUND,
     AsJson,
@@ -43,7 +43,6 @@ from muhat.cli._outputs import (
     check_outputs,
     check_report,
     console_of,
-    noted_warnings,
     print_sentence,
     print_written,
 )
@@ -142,8 +141,8 @@ def drift_command(
     check_report(report)
     check_model_file(save_to)
     check_outputs([*files, resume], out=out, report=report)
-    # a state may be saved to the file that it was resumed from
-    check_outputs(files, out=out, report=report, save=save_to)
+    # a state may be saved to the file that it was resumed from, and then continues that
+    replaced = check_outputs(files, out=out, report=report, save=save_to) - {save_to}
     _check_no_other_state(save_to, resume)
     reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     if resume is None:
@@ -167,10 +166,9 @@ def drift_command(
         new = files
     readings = readings_of(files, reading)
     reference = None
-    with noted_warnings() as warned:
-        if resume is None:
-            reference = _fit_reference(detector, files[0], readings[0], one_hot)
-        tested = list(_updates(detector, new, readings[-len(new) :], one_hot, save_to))
+    if resume is None:
+        reference = _fit_reference(detector, files[0], readings[0], one_hot)
+    tested = list(_updates(detector, new, readings[-len(new) :], one_hot, save_to))
     results = [each for each, is_new in tested if is_new]
     if save_to is not None and not results:
         save_model(detector, save_to)
@@ -185,13 +183,15 @@ def drift_command(
             settings["reference"] = f"the reference of {resume.name}"
         if not one_hot and all(each == readings[0] for each in readings):
             lines = _python_lines(detector, files, resume, reading)
-        detector.to_html(report, data=reference, code=lines, settings=settings, warnings=warned)
+        detector.to_html(
+            report, data=reference, code=lines, settings=settings, warnings=shown_warnings()
+        )
     with standard_output():
         if as_json:
             echo(json.dumps(_as_dict(detector, results), allow_nan=False))
         else:
             _print(detector, results)
-            print_written(Figure=out, Report=report, Saved=save_to)
+            print_written(replaced, Figure=out, Report=report, Saved=save_to)
     if resume is not None and save_to is None and results:
         batches = agree(len(results), "this batch", "these batches")
         advice = f"add --save {quote(str(resume))} to keep {batches}"
@@ -235,6 +235,7 @@ def _as_dict(detector: DriftDetector, results: Sequence[DriftResult]) -> dict[st
         "alpha": detector.alpha,
         "spent": detector.spent_,
         "verdict": detector.verdict(),
+        "warnings": shown_warnings(),
     }
 
 

@@ -18,7 +18,7 @@ from muhat._arrays import Array
 from muhat._frames import ColumnFrame
 from muhat._python_lines import group_files_lines, groups_lines
 from muhat._wording import is_at_floor, rows_text
-from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import (
     FOUND,
     AsJson,
@@ -127,7 +127,7 @@ def groups_command(
     check_model_file(save_to)
     check_figure(out)
     check_report(report)
-    check_outputs(files, out=out, report=report, save=save_to)
+    replaced = check_outputs(files, out=out, report=report, save=save_to)
     reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     design = {"strata": strata, "clusters": clusters, "pairs": pairs}
     columns = {name: column for name, column in design.items() if column is not None}
@@ -156,7 +156,14 @@ def groups_command(
         lines = ""
         if not one_hot:
             lines = _python_lines(files, by, reading, columns, test)
-        result.to_html(report, data=table, code=lines, settings=settings, level=level)
+        result.to_html(
+            report,
+            data=table,
+            code=lines,
+            settings=settings,
+            warnings=shown_warnings(),
+            level=level,
+        )
     if save_to is not None:
         means = KernelMeans(standardize=standardize, random_state=random_state)
         means.fit(table.data, sample.groups)
@@ -164,10 +171,11 @@ def groups_command(
         save(means, save_to)
     with standard_output():
         if as_json:
-            echo(json.dumps({"data": table.name, **result.to_dict(level)}, allow_nan=False))
+            found = {"data": table.name, **result.to_dict(level), "warnings": shown_warnings()}
+            echo(json.dumps(found, allow_nan=False))
         else:
             _print(result, table, level)
-            print_written(Figure=out, Report=report, Saved=save_to)
+            print_written(replaced, Figure=out, Report=report, Saved=save_to)
     p_value = result.p_value
     if result.tolerance is not None:
         p_value = result.tolerance.p_value

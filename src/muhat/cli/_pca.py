@@ -24,7 +24,7 @@ from muhat._python_lines import pca_lines
 from muhat._text import count
 from muhat._validation import positive
 from muhat._wording import rows_text
-from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import (
     AsJson,
     Decimal,
@@ -44,7 +44,6 @@ from muhat.cli._outputs import (
     check_outputs,
     check_report,
     console_of,
-    noted_warnings,
     print_sentence,
     print_written,
 )
@@ -134,22 +133,21 @@ def pca_command(
             needed = "a file name ending in .csv is needed"
             raise MuhatError("--scores", needed, repr(str(scores)))
         check_writable(scores)
-    check_outputs([file], scores=scores, out=out, report=report, save=save_to)
+    replaced = check_outputs([file], scores=scores, out=out, report=report, save=save_to)
     reading = reading_options([file], drop, only_numeric, separator, missing, decimal)
     labels = [] if by is None else [by]
-    with noted_warnings() as warned:
-        sample = read_sample(file, reading, one_hot, labels)
-        table = encoded(sample, sample.table.feature_names, values_of([sample]))
-        table = replace(table, name=sample_names([file])[0])
-        check_names(table.name, table.feature_names)
-        model = _fitted(pca, table, standardize)
-        result = describe_components(
-            model,
-            table.data if standardize else ColumnFrame(table.data, table.feature_names),
-            name=table.name,
-            columns=table.feature_names,
-            labels=None if by is None else sample.labels[by].tolist(),
-        )
+    sample = read_sample(file, reading, one_hot, labels)
+    table = encoded(sample, sample.table.feature_names, values_of([sample]))
+    table = replace(table, name=sample_names([file])[0])
+    check_names(table.name, table.feature_names)
+    model = _fitted(pca, table, standardize)
+    result = describe_components(
+        model,
+        table.data if standardize else ColumnFrame(table.data, table.feature_names),
+        name=table.name,
+        columns=table.feature_names,
+        labels=None if by is None else sample.labels[by].tolist(),
+    )
     result = replace(result, row_numbers=sample.numbers + 1)
     if scores is not None:
         atomic_write(scores, scores_as_csv(result).encode())
@@ -161,7 +159,7 @@ def pca_command(
             data=table,
             code=pca_lines(file, {**reading, "one_hot": one_hot}, pca, standardize, labels),
             settings={"standardize": standardize},
-            warnings=warned,
+            warnings=shown_warnings(),
         )
     if save_to is not None:
         if standardize:
@@ -169,10 +167,11 @@ def pca_command(
         save_model(model, save_to)
     with standard_output():
         if as_json:
-            echo(json.dumps({"data": table.name, **result.to_dict()}, allow_nan=False))
+            found = {"data": table.name, **result.to_dict(), "warnings": shown_warnings()}
+            echo(json.dumps(found, allow_nan=False))
         else:
             _print(result)
-            print_written(Scores=scores, Figure=out, Report=report, Saved=save_to)
+            print_written(replaced, Scores=scores, Figure=out, Report=report, Saved=save_to)
 
 
 def _components(text: str) -> int | str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from muhat._arrays import Array
 from muhat._python_lines import options_set, two_files_lines, two_groups_lines
 from muhat._text import count
 from muhat._wording import is_at_floor, listed_names, rows_text
-from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import (
     FOUND,
     AsJson,
@@ -46,7 +46,6 @@ from muhat.cli._outputs import (
     check_outputs,
     check_report,
     console_of,
-    noted_warnings,
     print_sentence,
     print_written,
 )
@@ -134,7 +133,7 @@ def two_samples_command(
     level = checked_level(fail_below, permutations)
     check_figure(out)
     check_report(report)
-    check_outputs(files, out=out, report=report)
+    replaced = check_outputs(files, out=out, report=report)
     reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     test = TwoSampleTest(
         kernel or None,
@@ -145,7 +144,7 @@ def two_samples_command(
         random_state=random_state,
     )
     is_large = by is None and not one_hot and len(files) == 2 and are_large(files)
-    with noted_warnings() as warned, errors_named({"TwoSampleTest": "muhat test"}):
+    with errors_named({"TwoSampleTest": "muhat test"}):
         if is_large:
             tested = _test_large_files(test, files, reading)
         elif by is None:
@@ -163,12 +162,13 @@ def two_samples_command(
             data=tested.samples,
             code=lines,
             settings={"random_state": random_state, "standardize": standardize, **given},
-            warnings=warned,
+            warnings=shown_warnings(),
             level=level,
         )
     with standard_output():
         if as_json:
-            echo(json.dumps({"samples": [*result.names], **result.to_dict(level)}, allow_nan=False))
+            found = {"samples": [*result.names], **result.to_dict(level)}
+            echo(json.dumps({**found, "warnings": shown_warnings()}, allow_nan=False))
         else:
             _print_two_samples(result, level)
     figure = None
@@ -176,7 +176,7 @@ def two_samples_command(
         from muhat.plots import figure_of_test  # here, as it takes long to import
 
         figure = figure_of_test(result, level=level)
-    finish(result, figure, out, report, fail_below, as_json)
+    finish(result, figure, out, report, fail_below, as_json, replaced)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,6 +296,7 @@ def finish(
     report: Path | None,
     fail_below: float | None,
     as_json: bool,
+    replaced: Container[Path],
 ) -> None:
     """Write the figure, print what was written, and exit with the status for pipelines."""
     if out is not None:
@@ -304,7 +305,7 @@ def finish(
         save(figure, out)
     if not as_json:
         with standard_output():
-            print_written(Figure=out, Report=report)
+            print_written(replaced, Figure=out, Report=report)
     tolerance = getattr(result, "tolerance", None)
     p_value = result.p_value if tolerance is None else tolerance.p_value
     if fail_below is not None and p_value <= fail_below:

@@ -112,10 +112,6 @@ def read_layout(path: Path, who: str, separator: str | None, decimal: str) -> La
     """Return the layout of a file, or raise FileError for a file without rows."""
     if separator is not None:
         separator = _checked_separator(who, separator)
-    if separator == decimal:
-        raise FileError(
-            who, "separator and decimal must be two characters", f"{separator!r} for both"
-        )
     separator, lines = _first_lines(path, who, separator, decimal)
     if not lines:
         raise no_rows(who, "blank lines only")
@@ -171,6 +167,9 @@ def _first_lines(
                 break
         if separator is None:
             separator = _found_separator(head, decimal)
+        elif separator == decimal and not _has_quoted_fields(head, separator):
+            needed = "separator and decimal must be two characters, unless numbers are in quotes"
+            raise FileError(who, needed, f"{separator!r} for both")
         found: list[Line] = []
         try:
             for row in split_lines(chain(head, lines), separator):
@@ -201,7 +200,10 @@ def _checked_separator(who: str, separator: str) -> str:
 def _found_separator(lines: list[str], decimal: str) -> str:
     """Return the separator that divides the first lines alike, else that of the most fields."""
     n_fields = {}
-    for separator in SEPARATORS.replace(decimal, ""):
+    candidates = SEPARATORS
+    if not _has_quoted_fields(lines, decimal):
+        candidates = SEPARATORS.replace(decimal, "")
+    for separator in candidates:
         counts = []
         for line in split_lines(lines, separator, strict=False):
             if not is_blank(line):
@@ -212,6 +214,11 @@ def _found_separator(lines: list[str], decimal: str) -> str:
         if counts:
             n_fields[separator] = counts[0]
     return max(",;\t|".replace(decimal, ""), key=n_fields.__getitem__)
+
+
+def _has_quoted_fields(lines: list[str], separator: str) -> bool:
+    """Whether quotes and a separator stand side by side: it may then be in numbers, in quotes."""
+    return any(f'"{separator}' in line or f'{separator}"' in line for line in lines)
 
 
 def _has_header(lines: list[Line]) -> bool:
