@@ -41,7 +41,10 @@ __all__ = ["EXPERIMENTS", "PAGES"]
 
 
 def _by_name(*modules: ModuleType) -> dict[str, Experiment]:
-    return {module.EXPERIMENT.name: module.EXPERIMENT for module in modules}
+    found = {}
+    for module in modules:
+        found[module.EXPERIMENT.name] = module.EXPERIMENT
+    return found
 
 
 EXPERIMENTS: dict[str, Experiment] = _by_name(

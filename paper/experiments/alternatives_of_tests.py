@@ -136,7 +136,9 @@ def run(settings: Settings, task: Task) -> list[Row]:
         "smooth": law.smooth,
     }
     case["draws"] = task["last"] - task["first"]
-    rejected = {name: np.array(each) <= LEVEL + 1e-9 for name, each in p_values.items()}
+    rejected = {}
+    for name, values in p_values.items():
+        rejected[name] = np.array(values) <= LEVEL + 1e-9
     rows = []
     for name, each in rejected.items():
         by_one = int((each != rejected["default"]).sum())
@@ -148,13 +150,17 @@ def plain_dependence(
     X: Array, Y: Array, n_permutations: int, rng: np.random.Generator
 ) -> dict[str, float]:
     """Return the p-values of distance covariance and of HSIC, from the same permutations."""
-    orders = [rng.permutation(len(X)) for _ in range(n_permutations)]
+    orders = []
+    for _ in range(n_permutations):
+        orders.append(rng.permutation(len(X)))
     x, y = (distances(_scaled(rows)) for rows in (X, Y))
     pairs = {"distance covariance": (x, y), "HSIC": (gaussian(x), gaussian(y))}
     found = {}
     for name, (left, right) in pairs.items():
         left, right = _centred(left), _centred(right)
-        values = [(left * right[np.ix_(order, order)]).sum() for order in orders]
+        values = []
+        for order in orders:
+            values.append((left * right[np.ix_(order, order)]).sum())
         found[name] = p_value((left * right).sum(), values)
     return found
 
@@ -238,7 +244,10 @@ def _share(rows: Sequence[Row], name: str) -> float:
 def _cells(results: Results) -> list[tuple[str, str, list[Row]]]:
     """Return problem, alternative and the rows of every cell."""
     cells = grouped(results.rows, "problem", "alternative")
-    return [(problem, name, rows) for (problem, name), rows in cells.items()]
+    found = []
+    for (problem, name), rows in cells.items():
+        found.append((problem, name, rows))
+    return found
 
 
 def findings(results: Results) -> list[Finding]:
@@ -298,9 +307,13 @@ def details(results: Results) -> str:
         tests = distinct(cells, "test", STYLES)
         table = []
         for (name, n, draws), rows in grouped(cells, "alternative", "n", "draws").items():
-            shown = {row["test"]: f"{row['power']:.3f} ± {row['error']:.3f}" for row in rows}
+            shown = {}
+            for row in rows:
+                shown[row["test"]] = f"{row['power']:.3f} ± {row['error']:.3f}"
             table.append([name, str(n), f"{draws:.0f}", *map(shown.__getitem__, tests)])
-        titles = [TITLES[test] for test in tests]
+        titles = []
+        for test in tests:
+            titles.append(TITLES[test])
         lines += [*markdown([problem, "n", "repetitions", *titles], table), ""]
     return "\n".join(lines).rstrip()
 
@@ -321,7 +334,9 @@ def figure(results: Results) -> Any:
             )
     name_rows(ax, [f"{name}, n = {rows[0]['n']}" for _, name, rows in cells])
     ax.set(xlim=(-0.02, 1.02), xlabel=f"power at level {LEVEL}")
-    styles = {TITLES[test]: STYLES[test] for test in distinct(results.rows, "test", STYLES)}
+    styles = {}
+    for test in distinct(results.rows, "test", STYLES):
+        styles[TITLES[test]] = STYLES[test]
     legend_of_markers(drawn, styles, columns=3)
     return drawn
 

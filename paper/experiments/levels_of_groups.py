@@ -348,7 +348,9 @@ def details(results: Results) -> str:
                 left_out = ""
             else:
                 left_out = f"{other['rejected']:.3f}"
-            shares = [f"{row[what]:.3f}" for what in ("rejected", "groups", "pairs")]
+            shares = []
+            for what in ("rejected", "groups", "pairs"):
+                shares.append(f"{row[what]:.3f}")
             body.append([row["name"], *shares, left_out])
     titles = ["groups", "all together", "any group", "any pair", "design ignored"]
     lines += markdown(titles, body)
@@ -362,7 +364,9 @@ def details(results: Results) -> str:
         )
         body = []
         for row in tolerances:
-            shares = [f"{row[what]:.3f}" for what in ("delta", "rejected", "beyond")]
+            shares = []
+            for what in ("delta", "rejected", "beyond"):
+                shares.append(f"{row[what]:.3f}")
             body.append([row["name"], row["how"], *shares])
         lines += markdown(["groups", "rows", "δ", "distance δ", "distance 2 δ"], body)
     return "\n".join(lines) + "\n"
