@@ -513,7 +513,7 @@ REFUSED = {
     "m true": (Nystrom(True), "n_components must be a whole number of at least 1, got True"),
     "m odd": (
         RandomFeatures(11),
-        "n_components must be even, as features come in pairs.*got 11; take 12",
+        "n_components must be even, because features come in pairs.*got 11; use 12",
     ),
     "seed a fraction": (
         RandomFeatures(10, random_state=0.5),

@@ -335,7 +335,7 @@ BAD = {
     ),
     "two samples of one label": (
         lambda: KernelMeans().fit([X, X], ["a", "a"]),
-        "a label of its own",
+        "must have different labels",
     ),
     "labels of samples": (lambda: KernelMeans().fit([X, X], ["a"]), "each of 2 samples"),
     "a matrix": (lambda: KernelMeans(kernel="precomputed").fit(X, CODES), "a kernel of rows"),

@@ -826,7 +826,7 @@ class Unstated(Filter):
         ),
         (
             lambda: characteristic_bound(Gaussian(), 2, 1.0, 2.0),
-            "number is needed for the bandwidth .* got 'median'",
+            "bandwidth must be a number before .* got 'median'",
         ),
         (lambda: characteristic_bound(Gaussian(1.0), 0, 1.0, 2.0), "d must be a whole number"),
         (

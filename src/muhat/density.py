@@ -143,7 +143,7 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
         _gaussians(as_kernel(mean.kernel))
         if isinstance(as_gram(mean.gram), RandomFeatures):
             needed, advice = (
-                "mean must estimate in the RKHS of its kernel",
+                "mean must be an estimate in the RKHS of its kernel, without random features",
                 "use gram='nystrom' instead",
             )
             raise MuhatError("MatchedMixture", needed, f"gram={mean.gram!r}", advice)
@@ -223,9 +223,8 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
         by_tol = solution.status == 0 or (stop is not None and stop.reached)
         self.converged_ = not early and (by_tol or (solution.status == 2 and flat))
         if not self.converged_ and not early:
-            message = (
-                f"MatchedMixture: not converged after {self.n_iter_} steps; raise max_iter or tol."
-            )
+            steps = f"not converged after {self.n_iter_} steps"
+            message = f"MatchedMixture: {steps}; increase max_iter or tol."
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         return self
 
@@ -308,7 +307,7 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
         if self.mean is not None and not isinstance(self.mean, KernelMean):
             needed, advice = (
                 "mean must be a KernelMean or None",
-                "fit_embedding takes any embedding",
+                "use fit_embedding for any embedding",
             )
             raise MuhatTypeError("MatchedMixture", needed, type(self.mean).__name__, advice)
 
@@ -323,7 +322,7 @@ def kmeans_start(
     """
     if len(X) < n_components:
         needed = f"at least n_components = {n_components} points are needed"
-        got, advice = f"n_samples = {len(X)}", "take fewer components or more points"
+        got, advice = f"n_samples = {len(X)}", "use fewer components or more points"
         raise MuhatError("MatchedMixture", needed, got, advice)
     from sklearn.cluster import KMeans  # here, because it takes longer to import than all of muhat
 
@@ -391,7 +390,7 @@ class _Objective:
         squared_norm = Embedding(embedding.kernel, points, weights).squared_norm()
         if not 0 < squared_norm < np.inf:
             raise MuhatError(
-                "MatchedMixture", "a finite embedding, not zero, is needed", repr(embedding)
+                "MatchedMixture", "a finite embedding that is not zero is needed", repr(embedding)
             )
         points, weights = points[weights != 0], weights[weights != 0]
         moved = points - points[0]  # so that equal rows have no spread at all

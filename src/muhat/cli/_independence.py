@@ -64,16 +64,22 @@ def independence_command(
         Argument(
             metavar="FILE",
             show_default=False,
-            help="A file of rows (.csv, .parquet and others).",
+            help="File with one row for each observation (.csv, .parquet and others).",
         ),
     ],
     x: Annotated[
         str,
-        Option(metavar="A,B,...", show_default=False, help="Columns of x, separated by commas."),
+        Option(
+            metavar="A,B,...", show_default=False, help="First set of columns, separated by commas."
+        ),
     ],
     y: Annotated[
         str,
-        Option(metavar="A,B,...", show_default=False, help="Columns of y, separated by commas."),
+        Option(
+            metavar="A,B,...",
+            show_default=False,
+            help="Second set of columns, separated by commas.",
+        ),
     ],
     kernel: Kernels = None,
     permutations: Permutations = 999,
@@ -99,7 +105,7 @@ def independence_command(
     y_names = list(columns_named([y], [file], reading))
     both = sorted({*x_names} & {*y_names})
     if both:
-        needed = "a column must be in one of them only"
+        needed = "a column can be in only one of them"
         raise MuhatError("--x and --y", needed, f"{both[0]!r} in both")
     reading["columns"] = [*x_names, *y_names]
     sample = read_sample(file, reading, one_hot)

@@ -168,18 +168,18 @@ class ConditionalAnswers(BaseEstimator):
         is_far = self.is_far(X)
         if is_far.any():
             far = far_text(int(is_far.sum()), len(is_far))
-            message = f"{far}: intervals may be much too narrow there."
+            message = f"{far}: their intervals may be much too narrow."
             warnings.warn(message, ExtrapolationWarning, stacklevel=3)
 
     def _calibrated(self, level: float) -> tuple[ConditionalAnswers, Any, Array]:
         """Return a model of two thirds of the rows, its columns of X, and others' |residuals|."""
         who = "ConditionalMean.predict_interval"
         if self._rows is None:
-            needed, advice = "conformal intervals take rows in memory", "use 'jackknife+'"
+            needed, advice = "conformal intervals need rows in memory", "use 'jackknife+'"
             raise MuhatError(who, needed, "a fit in batches", advice)
         X, y, masses = self._rows
         if masses.min() < masses.max():
-            needed = "conformal intervals take rows that all weigh the same"
+            needed = "conformal intervals need rows of equal weight"
             advice = "use 'jackknife+'"
             raise MuhatError(who, needed, "sample_weight", advice)
         groups = None
@@ -328,7 +328,7 @@ class ConditionalAnswers(BaseEstimator):
             x = np.atleast_2d(x)
         weights = self.weights_at(x)
         if len(weights) != 1:
-            needed, advice = "one point is needed", "take the rows one by one"
+            needed, advice = "one point is needed", "pass one row at a time"
             raise MuhatError("ConditionalMean.embedding_at", needed, len(weights), advice)
         return Embedding(self.kernel_y_, self._outputs, weights[0, self._taken])
 

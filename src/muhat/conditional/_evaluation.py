@@ -77,8 +77,10 @@ def training_rows(model: Any) -> Array | None:
 
 def copies_text(n_copies: int, n: int) -> str:
     """Return one sentence on rows that are copies of others."""
-    are = agree(n_copies, "is an exact copy of another", "are exact copies of others")
-    return f"{n_copies:,} of {n:,} rows {are}; all copies of a row are left out together."
+    are = agree(n_copies, "is an exact copy of another", "are exact copies of other rows")
+    return (
+        f"{n_copies:,} of {n:,} rows {are}. Leave-one-out leaves out all copies of a row together."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,18 +125,19 @@ class LeftOutFit:
     def sentence(self, target: str, columns: Sequence[str]) -> str:
         """Return one sentence: how well the target is predicted from the columns, if at all."""
         named = listed_columns(columns)
-        r2 = f"R² {r2_text(self.r2)} on rows left out"
+        r2 = f"R² {r2_text(self.r2)}"
         rows = rows_text(len(self.residuals))
         if self.helps:
             median = float(np.median(np.abs(self.residuals)))
             rmse = float(np.sqrt(np.mean(self.residuals**2)))
             errors = f"median absolute error {median:.2g}, RMSE {rmse:.2g}"
-            return f"{target} is predicted from {named} with {r2} ({rows}; {errors})."
+            found = f"{r2} on left-out rows ({rows}; {errors})"
+            return f"{target} can be predicted from {named}: {found}."
         if self.r2 <= 0:
-            found = f"({rows}; {r2}: no better than the mean)"
-            return f"{target} cannot be predicted from {named} here {found}."
-        found = f"({rows}; {r2}, standard error {self.standard_error:.2g})"
-        return f"It is not clear whether {target} can be predicted from {named} {found}."
+            found = f"on left-out rows, predictions are no better than the mean ({rows}; {r2})"
+            return f"{target} cannot be predicted from {named} here: {found}."
+        found = f"{r2}, standard error {self.standard_error:.2g}, on left-out rows ({rows})"
+        return f"It is not clear whether {target} can be predicted from {named}: {found}."
 
 
 def listed_columns(columns: Sequence[str]) -> str:
@@ -311,12 +314,12 @@ class Evaluation:
         if does == "as well":
             does, than = "about as well", "as"
         rows = f"{new} ({rows_text(len(self.errors))})"
-        start = f"The model for {target} does {does} on {rows} {than} on left-out training rows: "
+        start = f"The model predicts {target} {does} on {rows} {than} on left-out training rows: "
         r2 = ""
         if self.r2 is not None:
-            r2 = f"R² {_signed(self.r2)} against {_signed(self.loo_r2)}, "
-        found = f"{r2}RMSE {self.rmse:.3g} against {self.loo_rmse:.3g}"
-        return f"{start}{found}; {self._coverage_text}."
+            r2 = f"R² {_signed(self.r2)} and {_signed(self.loo_r2)}, "
+        found = f"{r2}RMSE {self.rmse:.3g} and {self.loo_rmse:.3g}, respectively"
+        return f"{start}{found}. {self._coverage_text} of {new}."
 
     def no_fit_sentence(self, target: str, new: str, columns: Sequence[str]) -> str:
         """Return the sentence where neither R² is clearly above zero."""
@@ -324,15 +327,15 @@ class Evaluation:
         if max(self.r2 or 0.0, self.loo_r2) > 0:
             named = listed_columns(columns)
             finding = f"It is not clear whether {target} can be predicted from {named}"
-        on_new = f"R² {_signed(self.r2 or 0.0)} on {new} ({rows_text(len(self.errors))})"
+        on_new = f"R² is {_signed(self.r2 or 0.0)} on {new} ({rows_text(len(self.errors))})"
         on_training = f"{_signed(self.loo_r2)} on left-out training rows"
-        return f"{finding}: {on_new}, {on_training}; {self._coverage_text}."
+        return f"{finding}: {on_new} and {on_training}. {self._coverage_text} of {new}."
 
     @property
     def _coverage_text(self) -> str:
         """The share of values inside their intervals, in words."""
         percent, asked = f"{100 * self.coverage:.0f} %", f"{100 * self.confidence:g} %"
-        return f"{percent} of values are inside the {asked} intervals"
+        return f"The {asked} intervals contain {percent} of the true values"
 
 
 def _signed(value: float) -> str:

@@ -268,11 +268,11 @@ class PredictionResult(Reportable):
         if self.model.n_copies_:
             sentences.append(copies_text(self.model.n_copies_, n))
         if self.has_training_rows:
-            what = "has training rows only"
+            what = "All rows of {} are training rows"
             if len(self.predicted) == n:
-                what = "is the training rows themselves"
-            sentence = f"But {self.name} {what}: this does not show how new rows are predicted."
-            sentences.append(sentence)
+                what = "The rows of {} are the training rows"
+            known = f"{what.format(self.name)}, so this does not show how well new rows are"
+            sentences.append(f"{known} predicted.")
         if self.extrapolation is not None:
             sentences.append(self.extrapolation.sentence(self.name, self.row_numbers))
         if self.shift is not None and self.shift.is_found:

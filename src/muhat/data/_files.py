@@ -149,7 +149,9 @@ class FileBatches:
         for name, values in self._unknown.items():
             unknown = f"an unknown {name} ({first_quoted(values)})"
             rows = rows_text(values.total())
-            found.append(f"{rows} with {unknown}: all its indicators are 0 there.")
+            found.append(
+                f"{rows} with {unknown}: all indicators of this column are 0 in these rows."
+            )
         return tuple(f"{self._who}: {sentence}" for sentence in found)
 
     def _learnt_categories(self) -> dict[str, list[str]]:
@@ -341,8 +343,8 @@ class FileBatches:
 
     def _check_unchanged(self, files: Iterable[Path]) -> None:
         """Raise RowsError for files that are new, gone, or written to since all were opened."""
-        needed = "the data must stay as they were when they were opened"
-        advice = "open them again"
+        needed = "a file must not change while it is being read"
+        advice = "open the file again"
         try:
             states = file_states(files)
         except OSError as problem:
@@ -352,7 +354,9 @@ class FileBatches:
             raise RowsError(self._who, needed, got, advice=advice) from problem
         for file, state in states.items():
             if self._states.get(file) != state:
-                raise RowsError(self._who, needed, "another size or time of change", advice=advice)
+                raise RowsError(
+                    self._who, needed, "another size or modification time", advice=advice
+                )
 
 
 def open_batches(
@@ -507,7 +511,9 @@ def _opened(path: Path, who: str, selection: ColumnSelection, separator: str | N
         if path.suffix:
             got = f"the ending {path.suffix!r}"
         needed = f"a file ending in {', '.join(ENDINGS)} is needed"
-        raise FileError(who, needed, got, "convert it, or rename it if it is one")
+        raise FileError(
+            who, needed, got, "convert the file, or rename it if only its ending is wrong"
+        )
     if ending.removesuffix(".gz") in TEXT_ENDINGS:
         return TextTable(path, who, selection, separator)
     if separator is not None:
@@ -524,7 +530,7 @@ def _opened_folder(path: Path, who: str, selection: ColumnSelection) -> FileTabl
     files = files_of(path)
     if not files:
         needed = "a file or a folder of .parquet files is needed"
-        raise FileError(who, needed, "a folder without any", "name a file")
+        raise FileError(who, needed, "a folder without .parquet files", "choose a file")
     for file in files:
         check_not_empty(file, str(file))
     return ArrowTable(files, who, selection)

@@ -128,7 +128,7 @@ class FeatureMap(ABC):
     def _check_kernel(self, embedding: Element) -> None:
         if embedding.kernel != self.kernel:
             needed = f"an embedding with the same kernel {self.kernel!r} is needed"
-            advice = "fit both with one kernel, its bandwidth a number"
+            advice = "fit both with the same kernel, whose bandwidth is a number"
             raise MuhatError(type(self).__name__, needed, repr(embedding.kernel), advice)
 
 

@@ -203,7 +203,7 @@ class Nystrom(Approximation):
         if m > n:
             needed = f"n_components must be at most the number of rows, {n}"
             advice = (
-                "take fewer landmarks (on the command line, --features), or give them, as in "
+                "use fewer landmarks (on the command line, --features), or pass them, as in "
                 "landmarks=X[:10]"
             )
             raise MuhatError("Nystrom", needed, m, advice)

@@ -199,7 +199,7 @@ def check_rest(rest: float) -> None:
             f"at least {100 * MIN_REMAINING_MASS:g} % of the mass must be left when points "
             "are left out"
         )
-        advice = "drop the heaviest points or fix the parameter with selection=Fixed(...)"
+        advice = "drop the points of largest weight, or fix the parameter with selection=Fixed(...)"
         raise MuhatError("sample_weight", needed, f"{100 * rest:.2g} %", advice)
 
 

@@ -188,7 +188,7 @@ class LeftOutScores(Scores):
     def _state_price(self, names: Sequence[str]) -> None:
         """Warn of many refits."""
         if self.problem.n > MAX_ROWS_REFIT:
-            price = f"leaving out each of {self.problem.n} points takes as many eigendecompositions"
+            price = f"leaving out each of {self.problem.n} points needs as many eigendecompositions"
             advice = (
                 "selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one "
                 "or five"

@@ -106,8 +106,8 @@ class GCVScores(Scores):
         """Return minus the GCV scores of a filter's parameters."""
         filter, components = self.filters[place], self.problem.components
         if filter.constant:
-            needed = "a filter that treats components differently is needed"
-            got = f"{type(filter).__name__}, whose score is flat"
+            needed = "a filter that shrinks components by different amounts is needed"
+            got = f"{type(filter).__name__}, for which all parameters have the same score"
             raise MuhatError("GCV", needed, got, "use selection='loo' for it")
         r = 1 - filter.on(components, grid)
         gap = components.gamma * (components.mean - components.target) ** 2

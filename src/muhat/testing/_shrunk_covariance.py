@@ -47,7 +47,7 @@ class ShrunkCovariance(Statistic):
     def weight(self, gamma: Array) -> Array:
         """Raise MuhatError: it is not a function of the eigenvalues of x and of y."""
         needed, advice = (
-            "a weight of the eigenvalues of a pool is needed",
+            "a statistic of the pooled eigenvalues is needed",
             "use it with IndependenceTest",
         )
         raise MuhatError("ShrunkCovariance", needed, str(self), advice)
