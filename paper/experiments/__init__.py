@@ -27,6 +27,7 @@ from paper.experiments import (
     levels_of_tests,
     loss,
     many_rows_of_tests,
+    odd_groups,
     pca_components,
     pca_denoising,
     pca_novelty,
@@ -107,11 +108,11 @@ PAGES: dict[str, Page] = {
         preface="Levels, power and times of the tests, measured by `python -m paper tests`.",
     ),
     "group-tests-evidence": Page(
-        _by_name(levels_of_groups),
+        _by_name(levels_of_groups, odd_groups),
         title="Tests of many groups: the evidence",
         preface=(
-            "Levels of `GroupTest` under designs, with the designs ignored, and with a tolerance, "
-            "measured by `python -m paper group-tests`."
+            "Levels of `GroupTest` under designs, with the designs ignored, and with a tolerance; "
+            "odd groups, found and falsely found. Measured by `python -m paper group-tests`."
         ),
     ),
 }
