@@ -14,6 +14,8 @@ from paper._tables import markdown
 QUICK = "quick run"
 """What stands in place of a verdict that a small experiment cannot give."""
 
+MAX_SETTING = 250
+"""Characters of a list of settings that a page shows."""
 
 PREFACE = (
     "Every figure and table of “Kernel Mean Estimation via Spectral Filtering” (Muandet, "
@@ -120,11 +122,19 @@ def _table(header: list[str], lines: list[list[str]]) -> str:
 
 def _section(experiment: Experiment, results: Results, links: str) -> str:
     name = experiment.name
-    settings = "; ".join(f"{key}: {_short(value)}" for key, value in results.settings.items())
+    settings = "; ".join(f"{key}: {_setting(value)}" for key, value in results.settings.items())
     files = " · ".join(f"[{kind}]({links}/{name}.{kind})" for kind in ("csv", "json", "svg"))
     figure = f"![{experiment.title}]({links}/{name}.png)"
     parts = [experiment.text, figure, experiment.details(results), f"{files}. {settings}."]
     return "\n\n".join(part for part in parts if part)
+
+
+def _setting(value: object) -> str:
+    """Return a setting in words; of a long list its length, as the table shows what is in it."""
+    text = _short(value)
+    if isinstance(value, list) and len(text) > MAX_SETTING:
+        return f"{len(value)}, listed in the json"
+    return text
 
 
 def _short(value: object) -> str:
