@@ -39,7 +39,6 @@ def _of_levels(folder: str | PathLike[str]) -> str:
 def _of_power(folder: str | PathLike[str]) -> str:
     """Return on how many alternatives the default is clearly above and below simpler tests."""
     rows = where(read_results(folder, "test-alternatives").rows, problem="independence")
-    rows += read_results(folder, "test-differences").rows
     margins = {}
     for row in rows:
         if row["test"] == "default":
@@ -56,7 +55,7 @@ def _of_power(folder: str | PathLike[str]) -> str:
     below = sum(round(margin, 6) < -0.05 for margin in margins.values())
     (problem, alternative, _), worst = min(margins.items(), key=lambda item: item[1])
     return (
-        f"We simulated {len(margins)} kinds of difference. Against the better of two simple tests, "
+        f"We simulated {len(margins)} kinds of dependence. Against the better of two simple tests, "
         f"the default had over 5 points more power on {above} and over 5 points less on {below}. "
         f"The largest loss was {-100 * worst:.0f} points ({problem}: {alternative})."
     )
