@@ -12,6 +12,7 @@ from typing import Any
 from joblib import effective_n_jobs
 from tqdm import tqdm
 
+from muhat.errors import MuhatError
 from paper._checkpoints import Checkpoints, FinishedTask, through_json
 from paper._experiment import Experiment, Settings, Task
 from paper._files import ResultsError, locked
@@ -57,7 +58,8 @@ def reproduce(
     KeyboardInterrupt
         After Ctrl-C, when the workers have ended.
     """
-    n_processes = effective_n_jobs(n_jobs)
+    if n_jobs == 0:
+        raise MuhatError("reproduce", "n_jobs must be a number of tasks or -1", n_jobs)
     place = Path(folder)
     with locked(place):
         provenance = provenance_of(place)
@@ -67,7 +69,7 @@ def reproduce(
             if again or not run.is_finished():
                 runs.append(run)
         if runs:
-            with process_pool(n_processes) as pool:
+            with process_pool(effective_n_jobs(n_jobs)) as pool:
                 for run in runs:
                     run.compute(pool)
 

@@ -162,7 +162,7 @@ def test_a_test_says_where_two_samples_differ():
         "25 rows",
     ):
         assert words in said
-    assert "mean of b − mean of a, in standard deviations" in said
+    assert "change from a to b (SD: standard deviations)" in said
     first = result.rows_x[:5] + 1
     assert f"Rows of a that are least like b: {', '.join(map(str, first))}." in said
     assert "≤ 0.02 the smallest value that 49 permutations can give" in said

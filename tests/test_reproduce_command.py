@@ -210,9 +210,3 @@ def test_a_run_that_is_interrupted_says_so_and_keeps_its_checkpoints(tmp_path):
     assert "Traceback" not in printed
     assert "the same command resumes" in printed
     assert list(checkpoints.glob("*/*.json"))
-
-
-def test_help_fits_80_columns(command):
-    done = command("--help")
-    assert done.exit_code == 0
-    assert max(map(len, done.stdout.splitlines())) <= 80

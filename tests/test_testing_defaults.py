@@ -11,13 +11,14 @@ import pytest
 
 import muhat
 from muhat import MMD, DriftDetector, IndependenceTest, Laplacian, Precomputed, TwoSampleTest, mmd
-from muhat.data import DataSet
+from muhat.data import ColumnMoments, DataSet, SampleBatch
 from muhat.data._copies import EqualRows
 from muhat.figures import differences_bars
 from muhat.kernels import Function, Gaussian
 from muhat.testing._copies import RowCounts
+from muhat.testing._marginals import FeatureDifference
 from muhat.testing._samples import ConstantColumns
-from muhat.testing._wording import size_text
+from muhat.testing._wording import size_text, with_medians, with_moments
 
 QUICK = {"bandwidths": 2, "n_permutations": 99}
 CLOSE = 1e-12
@@ -489,6 +490,30 @@ def test_a_constant_column_does_not_move_p(n, standardize):
     np.testing.assert_allclose(found.permuted, expected.permuted, rtol=1e-9)
 
 
+@pytest.mark.parametrize("value", [15.0, 30.0])
+def test_one_wild_value_is_not_called_a_wider_spread(value):
+    rng = np.random.default_rng(3)
+    X, Y = rng.normal(size=(2, 100, 2))
+    Y[:, 0] += 0.8
+    Y[3, 0] = value
+    most = TwoSampleTest(**QUICK).test(X, Y).features[0]
+    assert most.name == "column 0"
+    assert most.differs_in == "median"
+    assert most.medians == (np.median(X[:, 0]), np.median(Y[:, 0]))
+    assert abs(most.shift - 0.8) < 0.3
+
+
+def test_spreads_that_more_than_two_rows_make_are_named():
+    rng = np.random.default_rng(4)
+    columns = tuple(map(str, range(500)))
+    for rows in (20, 100, 1000):
+        X, Y = rng.normal(size=(rows, 500)), 2 * rng.normal(size=(rows, 500))
+        moments = [ColumnMoments.from_batch(SampleBatch(each, 0)) for each in (X, Y)]
+        same = tuple(FeatureDifference(name, 0.1, 0.0, 0.01) for name in columns)
+        found = with_medians(with_moments(same, *moments, columns), X, Y, columns)
+        assert sum(each.medians is not None for each in found) <= 5
+
+
 def test_tables_show_what_differs_mean_share_or_spread():
     rng = np.random.default_rng(8)
     X, Y = rng.normal(size=(200, 3)), rng.normal(size=(200, 3)) * [1, 3, 1] + [2, 0, 0]
@@ -502,10 +527,12 @@ def test_tables_show_what_differs_mean_share_or_spread():
     assert found["kind = oak"].differs_in == "share"
     texts = {name: size_text(each) for name, each in found.items()}
     spreads = found["wide"].spreads
-    assert texts["wide"].endswith(f"; SD {spreads[0]:.1f} → {spreads[1]:.1f}")
+    assert texts["wide"] == f"SD {spreads[0]:.1f} → {spreads[1]:.1f}"
     assert texts["kind = oak"] == "25 % → 60 %"
-    assert texts["moved"] == f"{found['moved'].shift:+.2f}"
+    assert texts["moved"] == f"mean {found['moved'].shift:+.2f} SD"
     assert "25 % → 60 %, p" in str(differences_bars(result.features, result.names, 99, 0.05))
+    shown = result._repr_html_()
+    assert "change from before to after (SD: standard deviations)" in shown
     wide = TwoSampleTest(**QUICK).test(*(each[["wide"]] for each in frames))
     tile = f"{spreads[0]:.1f} → {spreads[1]:.1f}"
     assert tile in wide.to_html()

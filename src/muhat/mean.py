@@ -23,7 +23,6 @@ from muhat._validation import (
     as_frame,
     check_range,
     check_scale,
-    checked_gram,
     checked_masses,
     checked_sample,
     checked_weights,
@@ -158,13 +157,7 @@ def solve(parts: Parts, X: Array, masses: Array, plan: Plan | None = None) -> So
         return solve_source(parts, source, plan, points=X, present=present)
     rules = parts.rules(plan.access, n)
     parts.check_enough(rules, n)
-    kernel: Kernel
-    if isinstance(parts.kernel, Precomputed):
-        kernel = Precomputed(checked_gram(parts.who, X))
-        points = np.arange(len(X))[:, None]
-    else:
-        kernel = parts.kernel.resolve(X[present])
-        points = X
+    kernel, points = parts.resolve_kernel(X, present)
     target = parts.target_on(kernel, points.shape[1], points)
     if parts.gram == "auto" and target is None and can_factor(kernel, n):
         on_factor = _solve_on_factor(parts, plan, rules, kernel, points, masses, present)

@@ -428,21 +428,18 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
 
 
 def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
-    """Return the columns that differ most, with shift, share and p-value."""
+    """Return the columns that differ most, with their change, distance and p-value."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("column", no_wrap=True)
-    shift = f"mean of {second} −\nmean of {first}\n(standard deviations)"
-    for title in (shift, "energy distance\n(% of its maximum)", "p, corrected\nfor all columns"):
+    change = f"change from {first}\nto {second}"
+    for title in (change, "energy distance\n(% of its maximum)", "p, corrected\nfor all columns"):
         table.add_column(title, justify="right")
     for each in result.features[:MAX_LISTED]:
         is_bound = is_at_floor(each.p_value, result.n_permutations, result.is_complete)
         p = f"{each.p_value:.3g}"
         if is_bound:
             p = f"≤ {p}"
-        size = size_text(each)
-        if "→" in size:
-            table.caption = f"→: from {first} to {second}"
-        table.add_row(each.name, size, f"{100 * each.share:.2f}", p)
+        table.add_row(each.name, size_text(each), f"{100 * each.share:.2f}", p)
     return table
 
 

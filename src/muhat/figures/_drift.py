@@ -12,9 +12,9 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._text import agree, count, number, shortened
 from muhat.figures._plot import BLUE, GREY, RED, Axis, Bar, Bars, Plot, Series
-from muhat.figures._testing import MAX_BARS, shift_title
+from muhat.figures._testing import MAX_BARS
 from muhat.testing import DriftResult
-from muhat.testing._wording import size_text
+from muhat.testing._wording import change_title, size_text
 
 MAX_NAMED_BATCHES = 8
 """Batches that are named on the axis; of more, evenly spaced ones."""
@@ -119,7 +119,7 @@ def _reading(batch: DriftResult) -> str:
     text += f", level {number(batch.level, 2)}"
     if batch.is_alarm and batch.most_changed:
         most = batch.features[0]
-        size = size_text(most, " standard deviations")
+        size = size_text(most)
         text += f"; largest change: {shortened(most.name, 40)}, {size}"
     return text
 
@@ -134,7 +134,7 @@ def changes_bars(batch: DriftResult, which: str) -> Bars:
         "The most changed columns",
         f"The columns of {name}, {which}. Bars: the energy distance of each column from the "
         "reference, which measures changes of any kind, not only of the mean.",
-        ("column", shift_title("the reference", name)),
+        ("column", change_title("the reference", name)),
         bars,
         axis="energy distance, as a share of its maximum",
     )

@@ -23,7 +23,7 @@ from muhat.figures._plot import (
     histogram_readings,
 )
 from muhat.testing._marginals import FeatureDifference
-from muhat.testing._wording import size_text
+from muhat.testing._wording import change_title, size_text
 
 SAMPLE_COLOURS = (BLUE, ORANGE)
 """The colours of the first and of the second sample."""
@@ -110,28 +110,23 @@ def differences_bars(
     bars = []
     for each in shown:
         p = p_value_text(each.p_value, n_permutations, is_complete)
-        text = f"{size_text(each, ' SD')}, {p}"
+        text = f"{size_text(each)}, {p}"
         bars.append(Bar(each.name, 100 * each.share, text, each.p_value <= level))
     return Bars(
         "Columns that differ most",
         "Bars: the energy distance between the samples in each column, which measures differences "
         f"of any kind, not only of the mean. Grey: the corrected p-value is above "
         f"{number(level)}.{more}",
-        ("column", shift_title(*names)),
+        ("column", change_title(*names)),
         bars,
-        axis=f"energy distance, % of its maximum  (SD: {shift_of_means(*names)})",
+        axis=f"energy distance, % of its maximum  ({_short_change(*names)})",
         note=f"{few}grey: p > {level:g}",
     )
 
 
-def shift_of_means(first: str, second: str) -> str:
-    """Return what a shift is: the second sample's mean minus the first's."""
-    return f"mean of {shortened(second, 24)} − mean of {shortened(first, 24)}"
-
-
-def shift_title(first: str, second: str) -> str:
-    """Return the title of a column of shifts."""
-    return f"{shift_of_means(first, second)}, in standard deviations"
+def _short_change(first: str, second: str) -> str:
+    """Return what the texts of bars say."""
+    return f"change from {shortened(first, 24)} to {shortened(second, 24)}"
 
 
 def witness_plot(witness_x: Array, witness_y: Array, names: tuple[str, str]) -> Plot:

@@ -15,11 +15,10 @@ from muhat._text import agree, all_shortened, count, listed, number, shortened
 from muhat._wording import p_value_text, shift_text
 from muhat.figures import Pair, Plot, differences_bars, permutations_plot, witness_plot
 from muhat.figures._pair import most_dependent
-from muhat.figures._testing import shift_title
 from muhat.report._data import Context, ReportSample, data_section
 from muhat.report._document import Cell, Fact, Report, Section, Table
 from muhat.testing import IndependenceResult, Result, TwoSampleResult
-from muhat.testing._wording import size_text
+from muhat.testing._wording import change_title, size_text
 
 MAX_COLUMNS, MAX_STATISTICS = 1000, 200
 """Columns and statistics that are listed."""
@@ -319,18 +318,21 @@ def _largest_difference(result: TwoSampleResult, first: str, second: str) -> lis
         return []
     most = result.features[0]
     label = f"{shortened(most.name, 30)} differs most"
-    size, unit = size_text(most, " SD"), f"standard deviations, {second} − {first}"
+    size, unit = size_text(most), f"{first} → {second}"
     match most.differs_in:
         case "share":
-            unit = f"share of rows: {first} → {second}"
-        case "spread" | "mean and spread":
-            unit = f"standard deviation: {first} → {second}"
+            unit = f"share of rows: {unit}"
+        case "spread":
+            unit = f"standard deviation: {unit}"
             size = size.removeprefix("SD ")
+        case "mean and spread":
+            unit = f"{unit}, in standard deviations"
         case _ if most.medians is not None:
-            unit = f"median: {first} → {second}"
+            unit = f"median: {unit}"
             size = size.removeprefix("median ")
         case _:
             size = shift_text(most.shift)
+            unit = f"standard deviations, {second} − {first}"
     return [Fact(label, size, unit)]
 
 
@@ -422,9 +424,9 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
                 Cell(_p_value_alone(result, each.p_value), each.p_value),
             ]
         )
-    titles = ["column", shift_title(first, second), "energy distance, % of its maximum"]
+    titles = ["column", change_title(first, second), "energy distance, % of its maximum"]
     titles.append("p, corrected for all columns")
-    note = f"{_more(len(result.features) - len(rows))} →: from {first} to {second}.".strip()
+    note = _more(len(result.features) - len(rows))
     return Table("Every column alone", titles, rows, note=note)
 
 

@@ -38,7 +38,7 @@ from muhat.testing._base import as_rows, check_flag
 from muhat.testing._copies import copies_note
 from muhat.testing._ladder import as_kernels
 from muhat.testing._marginals import FeatureDifference
-from muhat.testing._results import LEVEL, TOO_FEW_DISTINCT, TwoSampleResult, shift_header
+from muhat.testing._results import LEVEL, TOO_FEW_DISTINCT, TwoSampleResult, change_header
 from muhat.testing._samples import (
     ConstantColumns,
     TestSample,
@@ -251,7 +251,7 @@ class DriftResult(HtmlReprMixin):
         tone = NEUTRAL
         if self.is_alarm:
             tone = BAD
-        return Summary(self.verdict(), shift_header("the reference", self.name), rows, tone)
+        return Summary(self.verdict(), change_header("the reference", self.name), rows, tone)
 
     def __repr__(self) -> str:
         return f"DriftResult({self.verdict()})"

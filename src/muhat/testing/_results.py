@@ -26,6 +26,7 @@ from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import (
     MIN_STANDARD_ERRORS,
     change_text,
+    change_title,
     size_text,
     source_columns,
 )
@@ -464,7 +465,7 @@ class TwoSampleResult(Result):
         tone = NEUTRAL
         if self.p_value <= LEVEL:
             tone = FOUND
-        return Summary(self.verdict(), shift_header(*names), rows, tone)
+        return Summary(self.verdict(), change_header(*names), rows, tone)
 
     @property
     def is_same(self) -> bool:
@@ -655,10 +656,9 @@ class IndependenceResult(Result):
         }
 
 
-def shift_header(first: str, second: str) -> tuple[str, str, str]:
+def change_header(first: str, second: str) -> tuple[str, str, str]:
     """Return the titles of a table of columns that differ between two samples."""
-    shift = f"mean of {second} − mean of {first}, in standard deviations"
-    return "column", shift, "p, corrected for all columns"
+    return "column", change_title(first, second), "p, corrected for all columns"
 
 
 def sentence_start(text: str) -> str:
