@@ -121,7 +121,7 @@ SAMPLES_REFUSED = {
     "integers that floats make equal": (
         2**53 + 2 * np.arange(4).reshape(-1, 1) // 2,
         r"exact up to 2\*\*53, got 4 different rows of larger whole numbers, "
-        r"of which 3 are left; subtract",
+        r"which become 3 different rows; subtract",
     ),
     "nothing": (None, "points in rows, got a NoneType.$"),
     "complex": (X + 1j, "Complex data not supported"),
@@ -391,7 +391,7 @@ TARGETS_REFUSED = {
         np.ma.masked_equal(np.arange(12.0), 3),
         "y must not have masked values, got masked ones",
     ),
-    "dates": (DAYS, "y must be real numbers, got dates or times; give a difference"),
+    "dates": (DAYS, "y must be real numbers, got dates or times; convert times to numbers"),
     "spans of time": (DAYS - DAYS[0], "got dates or times"),
     "a Series of dates": (pd.Series(DAYS), "got dates or times"),
     "a frame with dates": (pd.DataFrame({"a": range(12), "day": DAYS}), "got dates or times"),

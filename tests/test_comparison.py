@@ -80,7 +80,7 @@ def test_the_default_is_what_kernel_mean_takes(sample, comparison):
     assert comparison.default.score == pytest.approx(
         plain.choice_.score, rel=SAME
     )  # scored as all others are
-    assert f"chooses f-kmse with {comparison.default.setting}" in comparison.default_verdict()
+    assert f"uses f-kmse with {comparison.default.setting}" in comparison.default_verdict()
     np.testing.assert_allclose(comparison.eigenvalues, mu.eigenvalues_, atol=SAME)
 
 
@@ -299,8 +299,8 @@ def test_the_verdict_names_the_winner_and_its_gain(comparison):
     tried = sum(len(row.grid) for row in comparison.rows)
     assert comparison.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
-        f"these {comparison.n} rows. The best of {tried} candidates is "
-        f"{best.gain_text.split()[0]} % lower (standard error "
+        f"these {comparison.n} rows. The best of {tried} candidates lowers it by "
+        f"{best.gain_text.split()[0]} % (standard error "
     )
 
 
@@ -323,9 +323,9 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     assert unclear.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
         f"these 30 rows. The best of {tried} candidates lowers it by {gain} % (standard error "
-        f"{error} %). This may be chance: a gain is significant for the best of so many candidates "
-        f"only if it exceeds {unclear.threshold:.2g} standard errors. The plain average is good "
-        "enough."
+        f"{error} %). This may be chance: a gain is significant after correction for the {tried} "
+        f"candidates only if it exceeds {unclear.threshold:.2g} standard errors. The plain average "
+        "is good enough."
     )
     # A wide error of the best does not hide that what KernelMean() takes is clear.
     wide = replace(clear, best=replace(clear.best, standard_error=1e3))
@@ -365,12 +365,12 @@ def test_a_threshold_from_few_rows_has_students_tails():
 def test_the_verdict_says_when_shrinkage_does_not_help():
     comparison = compare(random_sample(30), filters=["s-kmse"], selection=Fixed(1.0))
     assert comparison.best.name == "kme"
-    assert "shrinkage does not help here" in comparison.verdict()
+    assert "Shrinkage does not help: no filter" in comparison.verdict()
 
 
 def test_the_verdict_says_when_there_is_no_risk():
     comparison = compare(np.ones((6, 2)), kernel=Gaussian(1.0))
-    assert "nothing to improve" in comparison.verdict()
+    assert "the plain average is exact" in comparison.verdict()
     assert all(row.improvement is None for row in comparison.rows)
 
 

@@ -498,7 +498,7 @@ def test_whole_numbers_are_points_too():
 REFUSED = {
     "more landmarks than rows": (
         Nystrom(41),
-        "Nystrom: n_components must be at most the number of rows, 40, got 41; take fewer",
+        "Nystrom: n_components must be at most the number of rows, 40, got 41; use fewer",
     ),
     "m zero": (Nystrom(0), "Nystrom: n_components must be a whole number of at least 1, got 0"),
     "m negative": (

@@ -165,7 +165,7 @@ def test_parquet_without_rows_is_refused(tmp_path):
 
 def test_a_ragged_row_is_refused_with_its_line(tmp_path):
     sentence = refused(written(tmp_path, "a,b\n1,2\n\n3,4,5\n"))
-    assert "every line must have 2 fields, as the first, got 3 in line 4" in sentence
+    assert "every line must have 2 fields, as the first line has, got 3 in line 4" in sentence
 
 
 def test_a_column_of_words_is_refused_with_its_first_word_and_line(tmp_path):

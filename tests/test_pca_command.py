@@ -55,7 +55,7 @@ def test_everything_is_written_and_the_saved_model_scores_new_rows(table, tmp_pa
         options += [name, path]
     run = invoke("pca", table, "--by", "side", *options)
     assert run.exit_code == 0, run.output
-    assert "2 components reproduce" in " ".join(run.output.split())
+    assert "2 components explain" in " ".join(run.output.split())
     assert all(path.exists() for path in files.values())
     page = files["--report"].read_text()
     for text in (

@@ -858,7 +858,10 @@ class Unstated(Filter):
             lambda: check_definition_1(Tikhonov(), [0.1], exponents=[2.0]),
             "at most the filter's qualification 1",
         ),
-        (lambda: check_definition_1(Tikhonov(), [0.1], exponents=[]), "exponents must be some"),
+        (
+            lambda: check_definition_1(Tikhonov(), [0.1], exponents=[]),
+            "exponents must not be empty",
+        ),
         (lambda: check_definition_1(NuMethod(), [1.5]), "whole number"),
     ],
 )

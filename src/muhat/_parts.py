@@ -14,6 +14,7 @@ import numpy as np
 
 from muhat._arrays import Array, as_array
 from muhat._messages import sample_size, unknown_name
+from muhat._validation import checked_gram
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import ALIASES, AUTO, FILTERS, KME, Shrinker
@@ -253,6 +254,15 @@ class Parts:
             needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
             advice = "give more rows, or the parameter, as in selection=Fixed(0.1)"
             raise MuhatError(self.who, needed, sample_size(n), advice)
+
+    def resolve_kernel(self, X: Array, present: Array) -> tuple[Kernel, Array]:
+        """Return the kernel with every parameter set, and the points it is a function of.
+
+        For a matrix that was computed before, X is the matrix and points are numbers of rows.
+        """
+        if isinstance(self.kernel, Precomputed):
+            return Precomputed(checked_gram(self.who, X)), np.arange(len(X))[:, None]
+        return self.kernel.resolve(X[present]), X
 
     def target_on(self, kernel: Kernel, columns: int, points: Array | None) -> Element | None:
         """Return the target f* as an element of the RKHS.

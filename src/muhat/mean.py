@@ -23,7 +23,6 @@ from muhat._validation import (
     as_frame,
     check_range,
     check_scale,
-    checked_gram,
     checked_masses,
     checked_sample,
     checked_weights,
@@ -158,13 +157,7 @@ def solve(parts: Parts, X: Array, masses: Array, plan: Plan | None = None) -> So
         return solve_source(parts, source, plan, points=X, present=present)
     rules = parts.rules(plan.access, n)
     parts.check_enough(rules, n)
-    kernel: Kernel
-    if isinstance(parts.kernel, Precomputed):
-        kernel = Precomputed(checked_gram(parts.who, X))
-        points = np.arange(len(X))[:, None]
-    else:
-        kernel = parts.kernel.resolve(X[present])
-        points = X
+    kernel, points = parts.resolve_kernel(X, present)
     target = parts.target_on(kernel, points.shape[1], points)
     if parts.gram == "auto" and target is None and can_factor(kernel, n):
         on_factor = _solve_on_factor(parts, plan, rules, kernel, points, masses, present)
@@ -360,7 +353,7 @@ def _takes_batches(estimator: Any) -> bool:
 
 
 class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
-    """Estimate the kernel mean of a sample, shrunk if corrected leave-one-out shows a gain.
+    """Estimate the kernel mean of a sample, with shrinkage if leave-one-out shows a gain.
 
     The plain average μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, to
     μ_λ = f* + s_λ(Ĉ)(μ̂ − f*). The filter s_λ multiplies each component in the basis of kernel PCA,
@@ -522,7 +515,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the sample; only sums of their features are kept.
 
-        Y is ignored.
+        y is ignored.
 
         The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel
         and features from its rows, and measures ``approximation_error_`` on them: give the
@@ -589,7 +582,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean squared distance ‖k(x, ·) − μ‖² of new points to the estimate.
 
-        The larger, the better.
+        Larger scores are better.
 
         Use it to compare filters and their parameters, not kernels or bandwidths: the score tends
         to its maximum, 0, as σ → ∞, so a grid search would always choose the largest bandwidth.

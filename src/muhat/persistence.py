@@ -47,8 +47,8 @@ Node = dict[str, Any]
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Save a fitted estimator or a result to a file that ``muhat.load`` reads.
 
-    The file holds arrays and text, no code. A loaded model predicts the same numbers to the last
-    bit on the same machine. The file is written in one atomic step. Needs skops
+    The file contains arrays and text, but no code. On the same machine, a loaded model predicts
+    exactly the same numbers. The file is written in one atomic step. Needs skops
     (``pip install 'muhat[cli]'``).
 
     Parameters

@@ -231,7 +231,7 @@ class Comparison(Reportable, HtmlReprMixin):
     def default_verdict(self) -> str:
         """Return one sentence on the choice of ``KernelMean()`` for these rows.
 
-        Empty where that is not known.
+        It is empty if the choice is not known.
         """
         default = self.default
         if default is None or default.improvement is None:
@@ -323,11 +323,8 @@ class Comparison(Reportable, HtmlReprMixin):
             return f"Shrinkage helps: {lowers} by {by} ({sure}).{edge}"
         sure = "This is not significant once the bias of shrinkage is taken into account"
         if best.improvement <= self.threshold * (best.standard_error or 0.0):
-            many = ""
-            if n_candidates > 2:
-                many = " for the best of so many candidates"
             needed = f"it exceeds {self.threshold:.2g} standard errors"
-            sure = f"This may be chance: a gain is significant{many} only if {needed}"
+            sure = f"This may be chance: a gain is significant{corrected} only if {needed}"
         gain = " ".join(filter(None, [f"lowers it by {by}", error and f"({error})"]))
         finding = f"Shrinkage does not detectably lower {what}. {tried} {gain}. {sure}."
         return f"{finding} The plain average is good enough.{edge}"

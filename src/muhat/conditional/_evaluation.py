@@ -76,7 +76,7 @@ def training_rows(model: Any) -> Array | None:
 
 
 def copies_text(n_copies: int, n: int) -> str:
-    """Return one sentence on rows that are copies of others."""
+    """Return a sentence that says how many rows are copies of other rows."""
     are = agree(n_copies, "is an exact copy of another", "are exact copies of other rows")
     return (
         f"{n_copies:,} of {n:,} rows {are}. Leave-one-out leaves out all copies of a row together."
@@ -112,7 +112,7 @@ class LeftOutFit:
 
     @classmethod
     def from_model(cls, model: Any) -> LeftOutFit:
-        """Return that of a fitted conditional mean of one output."""
+        """Return the fit of a conditional mean of one output."""
         predicted = np.asarray(model.loo_predictions_)
         truth = predicted + np.asarray(model.loo_residuals_)
         return cls.from_predictions(truth, predicted, float(model.loo_score_), model.n_copies_ or 0)
@@ -174,7 +174,7 @@ def r2_text(value: float) -> str:
 
 @dataclass(frozen=True)
 class CovariateShift:
-    """Whether x of new rows is distributed as x of the training rows, by a two-sample test."""
+    """Whether x of new rows differs in distribution from x of the training rows, by a test."""
 
     p_value: float
     p_text: str
@@ -273,7 +273,7 @@ class Evaluation:
 
     @property
     def loo_rmse(self) -> float:
-        """The same on left-out training rows."""
+        """The root mean squared error on left-out training rows."""
         return float(np.sqrt(np.mean(self.left_out**2)))
 
     @property
@@ -283,13 +283,13 @@ class Evaluation:
 
     @property
     def coverage_error(self) -> float:
-        """The binomial standard error of the coverage, for intervals that hold their confidence."""
+        """The binomial standard error of the coverage, if the intervals are right."""
         share = self.confidence * (1 - self.confidence)
         return float(np.sqrt(share / len(self.inside) + share / len(self.left_out)))
 
     @property
     def standing(self) -> str:
-        """``'far worse'``, ``'worse'`` or ``'as well'``: new rows beside left-out ones.
+        """How well new rows are predicted: ``'far worse'``, ``'worse'`` or ``'as well'``.
 
         Squared errors and coverage are compared with their standard errors. R² is not compared: it
         depends on how much the new values vary.
@@ -309,7 +309,7 @@ class Evaluation:
         return "as well"
 
     def sentence(self, target: str, new: str) -> str:
-        """Return one sentence: how well new rows are predicted, beside left-out training rows."""
+        """Return a sentence that compares new rows with left-out training rows."""
         does, than = self.standing, "than"
         if does == "as well":
             does, than = "about as well", "as"
@@ -322,7 +322,7 @@ class Evaluation:
         return f"{start}{found}. {self._coverage_text} of {new}."
 
     def no_fit_sentence(self, target: str, new: str, columns: Sequence[str]) -> str:
-        """Return the sentence where neither R² is clearly above zero."""
+        """Return the sentence for the case that neither R² is clearly above zero."""
         finding = f"{target} cannot be predicted from {listed_columns(columns)}"
         if max(self.r2 or 0.0, self.loo_r2) > 0:
             named = listed_columns(columns)

@@ -184,9 +184,9 @@ class PredictionResult(Reportable):
     importance : array of shape (d,)
         The standard deviation of the prediction along each feature, all others at their medians.
     predicted : array of shape (m,)
-        The predictions: of the new rows, or of each training row without it.
+        The predictions of the new rows, or of each training row when it is left out.
     ends : array of shape (m, 2)
-        The ends of their intervals.
+        The lower and upper ends of their intervals.
     true : array of shape (m,) or None
         The true values, where they are known.
     row_numbers : array of int of shape (m,)
@@ -194,9 +194,10 @@ class PredictionResult(Reportable):
     new_rows : array of shape (m, d) or None
         x of the new rows.
     evaluation : Evaluation or None
-        How new rows are predicted beside left-out ones, where their true values are known.
+        How well new rows are predicted, compared with left-out training rows; None if the true
+        values of new rows are not known.
     shift : CovariateShift or None
-        Whether x of new rows is distributed as x of the training rows.
+        Whether x of new rows is distributed differently from x of the training rows.
     has_training_rows : bool
         Whether the new rows, with their y, are all among the training rows.
     extrapolation : Extrapolation or None
@@ -227,7 +228,7 @@ class PredictionResult(Reportable):
 
     @property
     def name(self) -> str:
-        """What the rows that are predicted are called."""
+        """The name of the predicted rows."""
         if self.new_rows is None:
             return f"{self.names[0]}, each row from all others"
         return self.names[1]
@@ -262,7 +263,7 @@ class PredictionResult(Reportable):
         return f"{how[0].upper()}{how[1:]}, {short(model.kernel_)}"
 
     def verdict(self) -> str:
-        """Return how well these rows are predicted, with reservations."""
+        """Return how well these rows are predicted, with warnings, in sentences."""
         n = len(self.training_rows[0])
         sentences = [self._score_sentence()]
         if self.model.n_copies_:

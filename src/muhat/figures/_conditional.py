@@ -34,7 +34,7 @@ MAX_INTERVALS = 200
 def predictions_plot(
     name: str, truth: Array, predicted: Array, title: str = "", said: str = "", note: str = ""
 ) -> Plot:
-    """Return predictions against the truth.
+    """Return predictions against true values.
 
     Parameters
     ----------

@@ -161,8 +161,8 @@ class RandomFeatures(Approximation):
 
     They exist for Gaussian, Laplacian, Matérn and rational quadratic kernels and multiples of them.
 
-    They depend on the kernel, the number of columns and ``random_state`` alone, not on the data:
-    two machines that agree on these have the same features.
+    The features depend only on the kernel, the number of columns and ``random_state``, not on the
+    data. So two machines with the same settings have the same features.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class RandomFeatures(Approximation):
         The number of features m, even, because they come in pairs of a cosine and a sine: 1000 if
         not given.
     random_state : int, RandomState, Generator or None, default=0
-        For the frequencies; None draws anew each time.
+        Seed of the frequencies. With None, every call draws new ones.
 
     Examples
     --------

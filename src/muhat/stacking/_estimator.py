@@ -246,9 +246,9 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         return float(2 * self.embedding_(X).mean() - self.embedding_.squared_norm() - own)
 
     def verdict(self, best: float, best_error: float) -> str:
-        """Return a sentence on its gain, compared with the gain of the best filter.
+        """Return a sentence that compares the gain with that of the best filter.
 
-        All are in percent of KME's risk.
+        ``best`` and ``best_error`` are in percent of KME's risk.
         """
         gain, error = 100 * self.gain_, 100 * self.gain_error_
         if not np.isfinite(error):

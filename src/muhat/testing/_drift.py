@@ -86,11 +86,11 @@ class DriftResult(HtmlReprMixin):
     n : int
         Its number of rows.
     p_value : float
-        Of the test against the reference; exact unless blocks are permuted.
+        The p-value of the test against the reference; exact unless blocks are permuted.
     statistic : float
-        All statistics together: the soft maximum of their normal scores.
+        The combined statistic: the soft maximum of the normal scores of all statistics.
     mmd : float
-        The effect size: the distance of the two kernel means, for the kernel of the largest
+        The effect size: the distance between the two kernel means, for the kernel of the largest
         statistic.
     level : float
         The share of alpha that was spent on this batch.
@@ -105,24 +105,24 @@ class DriftResult(HtmlReprMixin):
         The most changed features first, five at most; shifts are the batch's mean less the
         reference's.
     digest : str
-        Of the batch's rows: two batches with one digest are the same.
+        A hash of the rows: two batches with the same digest have the same rows.
     is_reachable : bool
-        Whether p_value can be the level at all: so few rows may have so few permutations that it
-        cannot.
+        Whether an alarm is possible: with very few rows there are too few permutations for a
+        p-value at or below the level.
     test : TwoSampleResult or None
-        All that the test has found, X being the reference and Y the batch; None in a detector's
-        history.
+        The full result of the test, where X is the reference and Y the batch; None in the history
+        of a detector.
     is_at_floor : bool
-        Whether p_value is the least that the permutations can give: a bound.
+        Whether p_value is the smallest value that the permutations can give, and so only a bound.
     n_reference : int
         Rows of the reference that the batch was compared with.
     n_copies, n_shared : int
         Rows that are exact copies of others of the batch or the reference, and rows of the batch
         that are also in the reference.
     too_few_distinct : bool
-        Whether dropping copies, as was asked for, left too few rows to compare: p_value is then 1.
+        Whether ``distinct=True`` left too few rows to compare: p_value is then 1.
     n_dropped : int
-        Rows of the batch and of the reference that were dropped as exact copies, as was asked for.
+        Rows of the batch and of the reference that ``distinct=True`` dropped as exact copies.
     """
 
     number: int

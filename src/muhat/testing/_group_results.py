@@ -150,8 +150,8 @@ class GroupResult(Result):
     n : int
         The number of rows.
     groups : tuple of GroupDifference
-        Every group against the rest, the smallest p-value first. The rest are all other groups but
-        those that stand out more: p-value, distance and shift compare a group with the same rows.
+        Every group against the rest, the smallest p-value first. The rest are all other groups
+        except those that differ even more. P-value, distance and shift all compare with this rest.
     pairs : tuple of PairDifference
         All pairs, the smallest p-value first; empty beyond 50 groups.
     features : tuple of GroupFeature
@@ -169,7 +169,7 @@ class GroupResult(Result):
     strata : str or None
         The name of the column of strata, "" if it has no name; None without strata.
     pairs_by : str or None
-        The same of pairs.
+        The name of the column of pairs, "" if it has no name; None without pairs.
     n_clusters : int or None
         How many clusters are compared; None without clusters.
     """

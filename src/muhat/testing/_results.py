@@ -311,8 +311,8 @@ class TwoSampleResult(Result):
         Whether the p-value is exact; it is approximate where rows that depend on each other were
         permuted in blocks.
     mmd : float
-        The effect size: the distance of the two kernel means of the samples, for the kernel of the
-        largest statistic. Its noise makes it larger than the distance of the distributions.
+        The effect size: the distance between the kernel means of the samples, for the kernel of the
+        largest statistic. Noise makes it larger than the distance between the distributions.
     mmd_interval : tuple of two floats
         An approximate 95 % confidence interval of that distance between the distributions the
         samples come from, around the unbiased estimate. ``mmd`` is larger by its noise, and may lie
@@ -320,11 +320,11 @@ class TwoSampleResult(Result):
         It covers in 80 to 90 % of cases only where the distributions differ by a few rows far away
         from all others, of which a sample may have none.
     witness : Witness
-        The function whose mean over X less that over Y is the largest statistic: the larger, the
-        more of the first sample is there. It is known up to a constant, and takes rows in the units
-        of the samples.
+        A function that is larger where the first sample is denser. The difference of its means over
+        X and Y is the largest statistic. It is known up to a constant, and its argument is rows in
+        the units of the samples.
     features : tuple of FeatureDifference
-        Every feature by itself, the one that differs most first.
+        How each column differs by itself, the one that differs most first.
     at_rows : WitnessedRows
         The witness at the rows of both samples, for pictures and for ``rows_x`` and ``rows_y``.
     names : tuple of two strings
@@ -337,7 +337,7 @@ class TwoSampleResult(Result):
     has_same_rows, is_constant : bool
         Whether both samples are the same rows, and whether all rows are equal.
     too_few_distinct : bool
-        Whether dropping copies, as was asked for, left too few rows to compare: p is then 1.
+        Whether ``distinct=True`` left too few rows to compare: p is then 1.
     left_out : tuple of str
         Sentences on what of the data was not tested, with which the verdict ends.
     tolerance : Tolerance or None
