@@ -58,10 +58,10 @@ def _of_power(folder: str | PathLike[str]) -> str:
     below = sum(round(margin, 6) < -0.05 for margin in margins.values())
     (problem, alternative, _), worst = min(margins.items(), key=lambda item: item[1])
     return (
-        f"We simulated {len(margins)} kinds of difference or dependence and compared power with "
-        f"the better of two simple tests. The default had over 5 percentage points more power on "
-        f"{above} of them and over 5 points less on {below}. The largest loss was "
-        f"{-100 * worst:.0f} points ({problem}: {alternative})."
+        f"We simulated {len(margins)} kinds of dependence and compared power with the better of "
+        f"two simple tests. The default had over 5 percentage points more power on {above} of them "
+        f"and over 5 points less on {below or 'none'}. The largest loss was {-100 * worst:.0f} "
+        f"points ({problem}: {alternative})."
     )
 
 
