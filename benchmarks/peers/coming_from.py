@@ -104,9 +104,9 @@ scores = pca.fit(digits).transform(digits)
         ),
         """\
 Both packages give the same scores, up to sign. muhat also has exact leave-one-out reconstruction
-errors, p-values for unusual rows (`novelty_p_values`), batches and landmarks. The default bandwidths
-differ: muhat uses the median distance, scikit-learn `gamma = 1 / n_features`.
-[Kernel PCA](pca.md)""",
+errors, p-values for unusual rows (`novelty_p_values`), batches and landmarks. The default
+bandwidths differ: muhat uses the median distance, scikit-learn `gamma = 1 / n_features`. [Kernel
+PCA](pca.md)""",
     ),
     Task(
         "scikit-learn: `KernelRidge`",
@@ -140,9 +140,10 @@ predicted = model.predict(new_X)
         ),
         """\
 `KernelRidge(alpha=alpha)` gives the same predictions as `ConditionalMean(filter='tikhonov',
-fit_intercept=False, standardize=False, selection=Fixed(alpha / n))` with the same kernel. By default muhat standardizes columns, has an
-intercept, uses the median bandwidth, and chooses filter and λ by exact leave-one-out.
-`bandwidth='loo'` chooses the bandwidth too. [Prediction](conditional.md)""",
+fit_intercept=False, standardize=False, selection=Fixed(alpha / n))` with the same kernel. By
+default muhat standardizes columns, has an intercept, uses the median bandwidth, and chooses filter
+and λ by exact leave-one-out. `bandwidth='loo'` chooses the bandwidth too.
+[Prediction](conditional.md)""",
     ),
     Task(
         "hyppo: k-sample and independence tests",
@@ -160,10 +161,10 @@ p_values = differ[1], depend[1]
         ),
         OUR_TESTS,
         """\
-hyppo has many more statistics, and tests of conditional independence. The MMD of hyppo does
-not scale columns and uses one bandwidth; without `auto=False` it may use a chi-squared
-approximation. muhat standardizes columns, combines many kernels in one exact p-value, and names the
-columns that differ (`result.features`, `result.verdict()`). [Tests](tests.md)""",
+hyppo has many more statistics, and tests of conditional independence. The MMD of hyppo does not
+scale columns and uses one bandwidth; without `auto=False` it may use a chi-squared approximation.
+muhat standardizes columns, combines many kernels in one exact p-value, and names the columns that
+differ (`result.features`, `result.verdict()`). [Tests](tests.md)""",
     ),
     Task(
         "dcor: energy test and distance covariance",
@@ -208,10 +209,10 @@ found = detector.update(batch, "new writers")
             "f'drift: {bool(found.is_alarm)}, p = {found.p_value:.4g}'",
         ),
         """\
-`MMDDrift` tests every batch at the same level, so with many batches false alarms are certain. `DriftDetector` bounds the
-probability of any false alarm over all batches, names the columns that changed, and needs neither
-PyTorch nor TensorFlow. Only alibi-detect has detectors for images, text and learned kernels.
-[Drift](drift.md)""",
+`MMDDrift` tests every batch at the same level, so with many batches false alarms are certain.
+`DriftDetector` bounds the probability of any false alarm over all batches, names the columns that
+changed, and needs neither PyTorch nor TensorFlow. Only alibi-detect has detectors for images, text
+and learned kernels. [Drift](drift.md)""",
     ),
     Task(
         "evidently: `DataDriftPreset`",
@@ -276,8 +277,7 @@ intervals = model.predict_interval(new_X, confidence=0.9, method="jackknife+")
 Both packages compute jackknife+ intervals here. MAPIE works with any scikit-learn regressor, which
 it refits for each row, and also supports classification. muhat has intervals only for its own
 regression, but needs no refits and chooses the regularisation itself. `method='conformal'` gives
-split conformal intervals.
-[Intervals](conditional.md#intervals-and-quantiles)""",
+split conformal intervals. [Intervals](conditional.md#intervals-and-quantiles)""",
     ),
     Task(
         "POT: distance between two samples",
@@ -302,8 +302,8 @@ distance = mmd(women / scale, men / scale)
             "f'MMD {distance:.3f}'",
         ),
         """\
-The Wasserstein distance and the MMD have different units. Only optimal transport matches each row of
-one sample with rows of the other. The MMD can be estimated from few rows in many columns, and
+The Wasserstein distance and the MMD have different units. Only optimal transport matches each row
+of one sample with rows of the other. The MMD can be estimated from few rows in many columns, and
 `TwoSampleTest` gives its p-value. `KernelMeanMatching` finds sample weights that make one sample
 similar to another.""",
     ),
