@@ -390,7 +390,7 @@ examples use these data:
 SECTION = """
 ## {title}
 
-::::{{grid}} 1 1 2 2
+::::{{grid}} 1 1 1 2
 :gutter: 2
 
 :::{{grid-item}}
