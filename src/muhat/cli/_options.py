@@ -86,6 +86,16 @@ ToleranceText = Annotated[
         "between the first and the second half of the rows, of each group or of the first file.",
     ),
 ]
+BlockLength = Annotated[
+    int | None,
+    Option(
+        min=1,
+        metavar="ROWS",
+        show_default=False,
+        help="If consecutive rows depend on each other: permute blocks of this many rows "
+        "(approximate).",
+    ),
+]
 FigureFile = Annotated[
     Path | None,
     Option(
