@@ -19,6 +19,7 @@ from muhat.embedding import Element
 from muhat.errors import MuhatError
 from muhat.kernels import Kernel
 from muhat.testing._copies import copies_note
+from muhat.testing._explained import ExplainedVariance
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._statistics import Statistic
@@ -33,6 +34,10 @@ from muhat.testing._wording import (
 
 MONOTONE_CORRELATION = 0.9
 """Rank correlation from which on y rises or falls with x, however few rows there are."""
+
+MIN_SHARE_EXPLAINED, MIN_SHARE_BEYOND = 0.05, 0.15
+"""Share of a variance from which on a verdict says that it is explained: of any, and beyond the
+square of a rank correlation that is named already."""
 
 LEVEL = 0.05
 """The level at which a verdict calls samples different, or columns dependent."""
@@ -537,6 +542,9 @@ class IndependenceResult(Result):
     rank_correlation : float or None
         Spearman's rank correlation, for the direction of the dependence: of one column and one
         column; None otherwise.
+    explained : ExplainedVariance or None
+        The share of the variance of one column that the other side explains, by groups of its
+        values or by bins: where one side is one column, and the other is one too or has few values.
     x_names, y_names : tuple of str or None
         The names of the columns, where data frames were given.
     n_copies : int
@@ -569,6 +577,7 @@ class IndependenceResult(Result):
     left_out: tuple[str, ...] = ()
     rank_correlation: float | None = None
     p_value_distinct: float | None = None
+    explained: ExplainedVariance | None = None
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level, how sure, how strong and in which direction."""
@@ -585,10 +594,8 @@ class IndependenceResult(Result):
         if self.p_value > level:
             return f"No dependence between {x} and {y} detected ({rows}).{self._on_copies}"
         limit = self._not_tested(x, y)
-        scale = "on a scale from 0 (independent) to 1. It is not comparable with Pearson's r"
-        strength = f" The kernel correlation is {self.correlation:.2g}, {scale}."
-        direction = self._direction(x, y) + strength
-        return f"{x} and {y} are dependent ({rows}).{limit}{direction}{self._on_copies}"
+        strength = self._direction(x, y) or self._explained_text(x, y)
+        return f"{x} and {y} are dependent ({rows}).{limit}{strength}{self._on_copies}"
 
     def _not_tested(self, x: str, y: str) -> str:
         """Return that single columns are not tested, after a space; empty without several."""
@@ -613,14 +620,31 @@ class IndependenceResult(Result):
         # Under independence √(n − 1) times the rank correlation is about N(0, 1).
         is_clear = abs(self.rank_correlation) * (self.n - 1) ** 0.5 >= MIN_STANDARD_ERRORS
         if not is_clear and abs(self.rank_correlation) < MONOTONE_CORRELATION:
-            return f" {y} has no clear upward or downward trend with {x} {measured}."
+            trend = f" {y} has no clear upward or downward trend with {x} {measured}."
+            return trend + self._explained_text(x, y)
         tendency = "lower"
         if self.rank_correlation > 0:
             tendency = "higher"
-        return f" Where {x} is higher, {y} tends to be {tendency} {measured}."
+        found = f" Where {x} is higher, {y} tends to be {tendency} {measured}."
+        explained = self.explained
+        if explained is None or explained.share < self.rank_correlation**2 + MIN_SHARE_BEYOND:
+            return found
+        return found + self._explained_text(x, y)
+
+    def _explained_text(self, x: str, y: str) -> str:
+        """Return how much of a variance is explained, with a space before it; empty if little."""
+        if self.explained is None or self.explained.share < MIN_SHARE_EXPLAINED:
+            return ""
+        if self.explained.by == "y":
+            x, y = y, x
+        return f" {x} explains about {100 * self.explained.share:.0f} % of the variance of {y}."
 
     def _effect_rows(self) -> list[tuple[str, str]]:
-        return [("kernel correlation (from 0, independent, to 1)", f"{self.correlation:.2g}")]
+        rows = [("kernel correlation (from 0, independent, to 1)", f"{self.correlation:.2g}")]
+        if self.rank_correlation is not None:
+            measured = f"{self.rank_correlation:.2f}".replace("-", "−")
+            rows.insert(0, ("rank correlation (Spearman)", measured))
+        return rows
 
     @property
     def _on_copies(self) -> str:
@@ -650,6 +674,7 @@ class IndependenceResult(Result):
             **super().to_dict(level),
             "correlation": self.correlation,
             "rank_correlation": self.rank_correlation,
+            "explained": None if self.explained is None else asdict(self.explained),
             "n_copies": self.n_copies,
             "p_value_distinct": self.p_value_distinct,
             "distinct": self.distinct,
