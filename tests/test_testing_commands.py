@@ -65,7 +65,7 @@ def test_two_files_get_a_table_and_a_verdict(files):
     assert expected.features[0].shift > 0
     assert re.search(r"change from a .*\n.*to b", result.stdout)
     assert "a: 40 rows, b: 30 rows; 3 columns" in result.stdout
-    line = r"^ v +[+]\d\.\d\d; SD 1\.1 → \d\.\d +\d+\.\d\d +≤ 0.01 *$"
+    line = r"^ v +mean [+]\d\.\d\d SD; SD 1\.1 → \d\.\d +\d+\.\d\d +≤ 0.01 *$"
     assert re.search(line, result.stdout, flags=re.MULTILINE)
     rows = ", ".join(str(row + 1) for row in expected.rows_x[:5])
     assert f"Rows of a that are least like b, counted from 1: {rows}." in result.stdout

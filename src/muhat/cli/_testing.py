@@ -432,7 +432,7 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("column", no_wrap=True)
     change = f"change from {first}\nto {second}"
-    for title in (change, "difference\n(% of its maximum)", "p, corrected\nfor all columns"):
+    for title in (change, "energy distance\n(% of its maximum)", "p, corrected\nfor all columns"):
         table.add_column(title, justify="right")
     for each in result.features[:MAX_LISTED]:
         is_bound = is_at_floor(each.p_value, result.n_permutations, result.is_complete)
