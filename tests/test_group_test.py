@@ -677,17 +677,17 @@ def test_p_values_of_few_rows_say_so():
         (
             list("aabbaa"),
             {"strata": [1, 1, 2, 2, 3, 3]},
-            "some of strata must have rows of two groups",
+            "some of strata must have rows of two or more groups",
         ),
         (
             list("aabbaa"),
             {"pairs": [1, 1, 2, 2, 3, 3]},
-            "some of pairs must have rows of two groups",
+            "some of pairs must have rows of two or more groups",
         ),
         (
             list("ababab"),
             {"clusters": [1, 1, 2, 2, 3, 3]},
-            "one group, got two in cluster 1; give units",
+            "one group, got two in cluster 1; pass units",
         ),
         (
             list("aabbaa"),

@@ -85,7 +85,7 @@ def test_the_means_are_saved_and_applied(shops):
     ("arguments", "message"),
     [
         (["sales.csv"], "a column of groups, or a file for each group, is needed, got 1 file"),
-        (["north.csv", "east.csv", "--by", "price"], "--by: one file is needed with it, got 2"),
+        (["north.csv", "east.csv", "--by", "price"], "--by: one file is needed with --by, got 2"),
         (["sales.csv", "--by", "shp", "--drop", "day"], "did you mean 'shop'?"),
         (["sales.csv", "--by", "shop", "--strata", "shop"], "got 'shop' twice"),
         (["sales.csv", "--by", "shop"], "column 'day' must be numeric"),
