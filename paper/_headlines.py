@@ -41,7 +41,7 @@ def _of_levels(folder: str | PathLike[str]) -> str:
 
 def _of_power(folder: str | PathLike[str]) -> str:
     """Return on how many alternatives the default is clearly above and below simpler tests."""
-    rows = read_results(folder, "test-alternatives").rows
+    rows = where(read_results(folder, "test-alternatives").rows, problem="independence")
     margins = {}
     for row in rows:
         if row["test"] == "default":

@@ -14,6 +14,8 @@ from paper._tables import markdown
 QUICK = "quick run"
 """What stands in place of a verdict that a small experiment cannot give."""
 
+MAX_SETTING = 250
+"""Characters of a list of settings that a page shows."""
 
 PREFACE = (
     "Every figure and table of “Kernel Mean Estimation via Spectral Filtering” (Muandet, "
@@ -120,7 +122,7 @@ def _section(experiment: Experiment, results: Results, links: str) -> str:
     name = experiment.name
     settings = []
     for key, value in results.settings.items():
-        settings.append(f"{key}: {_short(value)}")
+        settings.append(f"{key}: {_setting(value)}")
     files = []
     for kind in ("csv", "json", "svg"):
         files.append(f"[{kind}]({links}/{name}.{kind})")
@@ -128,6 +130,14 @@ def _section(experiment: Experiment, results: Results, links: str) -> str:
     figure = f"![{experiment.title}]({links}/{name}.png)"
     parts = [experiment.text, figure, experiment.details(results), last]
     return "\n\n".join(filter(None, parts))
+
+
+def _setting(value: object) -> str:
+    """Return a setting in words; of a long list its length, as the table shows what is in it."""
+    text = _short(value)
+    if isinstance(value, list) and len(text) > MAX_SETTING:
+        return f"{len(value)}, listed in the json"
+    return text
 
 
 def _short(value: object) -> str:

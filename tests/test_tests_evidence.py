@@ -143,7 +143,7 @@ def test_the_default_stands_beside_the_better_plain_test():
         "paired_error": 0.03,
     }
     rows = [{**cell, "test": test, "power": power} for test, power in powers.items()]
-    plain, former = alternatives.findings(Results(alternatives.settings(False), rows, PROVENANCE))
+    plain, former = alternatives.EXPERIMENT.findings(Results({}, rows, PROVENANCE))
     gap = "−0.100 ± 0.030 (linear)"
     assert plain.number == f"−0.100 in the mean of 1; least {gap}, most {gap}"
     assert former.number.startswith("+0.200 in the mean of 1; ")

@@ -57,6 +57,9 @@ def _own_copies(rng: np.random.Generator) -> Pair:
     return points[0][rng.integers(10, size=30)], points[1][rng.integers(10, size=30)]
 
 
+MANY_ROWS = "600 rows"
+"""What a null hypothesis with many rows is called, for defaults that change with their number."""
+
 NULLS: dict[str, Callable[[np.random.Generator], Pair]] = {
     "normal, d = 1": _normal(24, 24, 1),
     "normal, d = 5": _normal(24, 24, 5),
@@ -78,6 +81,7 @@ PAIRED_NULLS: dict[str, Callable[[np.random.Generator], Pair]] = {
     "categories": _categories,
     "n ≠ m": _normal(30, 30, 1, 10),
     "copies": _own_copies,
+    MANY_ROWS: _normal(600, 600, 2),
 }
 """x and y independent of each other, of 24 to 30 rows; in place of n ≠ m, one column and ten."""
 
@@ -161,7 +165,7 @@ def _independence_by(**parameters: Any) -> PValue:
     return lambda X, Y, options: IndependenceTest(**parameters, **options).test(X, Y).p_value
 
 
-def _drift_by(
+def drift_by(
     read: Callable[[Array], Any] = np.asarray, default: bool = False, **parameters: Any
 ) -> PValue:
     """Return the p-value of a detector's first batch, whose level is half of alpha, 0.05."""
@@ -209,11 +213,11 @@ ROUTES: Routes = {
         PRECOMPUTED: _paired_by_matrices,
     },
     "DriftDetector": {
-        "the default": _drift_by(default=True),
-        "a test of one's own": _drift_by(),
-        "as they come": _drift_by(standardize=False),
-        "block length": _drift_by(block_length=2),
-        "batches": _drift_by(_batches),
+        "the default": drift_by(default=True),
+        "a test of one's own": drift_by(),
+        "as they come": drift_by(standardize=False),
+        "block length": drift_by(block_length=2),
+        "batches": drift_by(_batches),
     },
 }
 """Every public test, and the ways it can take by itself or by an option."""
@@ -375,12 +379,14 @@ def details(results: Results) -> str:
 def level_table(results: Results, full: Settings) -> str:
     """Return the table of routes and null hypotheses."""
     nulls = distinct(results.rows, "null", NULLS)
-    error = column(results.rows, "error").max()
+    errors = []
+    for (draws, error), _ in grouped(results.rows, "draws", "error").items():
+        errors.append(f"{error:.4f} with {draws:.0f} draws")
     lines = [
         *note_of_size(results, full),
         (
             f"P(p ≤ {LEVEL}) under each null hypothesis; the standard error of a cell is "
-            f"{error:.4f}.\n"
+            f"{', '.join(errors)}.\n"
         ),
     ]
     table = []
@@ -395,7 +401,9 @@ def level_table(results: Results, full: Settings) -> str:
 
 def note_of_size(results: Results, full: Settings) -> list[str]:
     """Return a line that says so, where results have fewer draws or repetitions than a full run."""
-    if results.settings == through_json(full):
+    done = results.settings
+    has_cells = all(cell in done["cells"] for cell in full["cells"])
+    if has_cells and through_json({**done, "cells": []}) == through_json({**full, "cells": []}):
         return []
     return ["**Not a full run: fewer draws or repetitions, as stated below.**\n"]
 
@@ -427,14 +435,17 @@ def _of_peers() -> str:
     return "\n".join(lines)
 
 
-COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00", "#CC79A7", "#000000", "#999999")
+COLOURS = (
+    *("#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00", "#CC79A7", "#000000", "#999999"),
+    "#8B5A2B",
+)
 """Of the null hypotheses."""
 
 
 def figure(results: Results) -> Any:
     """Return the figure: how far the rejections are from the level, in standard errors."""
     names = list(grouped(results.rows, "test", "route"))
-    colours = dict(zip(NULLS, COLOURS, strict=True))
+    colours = dict(zip([*NULLS, MANY_ROWS], COLOURS, strict=True))
     drawn = blank(1.6 + 0.24 * len(names))
     ax = drawn.subplots()
     ax.axvline(0, color="black", linewidth=0.8, zorder=1)

@@ -506,7 +506,7 @@ class GroupFilters:
         return centre + (self._shrinkage * scores) @ axes.T
 
     def averaged_steps(self, rows: Array, by_group: Array) -> Array:
-        """Return the average of WZ − 1wᵀZ, weights (rows, penalties): shape (rows, r)."""
+        """Return the average of WZ − 1wᵀZ by weights of shape (rows, penalties)."""
         axes = self.spectrum.axes
         scores = (self.spectrum.vectors.Z[rows] - self.spectrum.centre) @ axes
         return np.asarray((by_group @ self._shrinkage[:, 0] * scores) @ axes.T)

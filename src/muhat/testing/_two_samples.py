@@ -74,11 +74,11 @@ N_LANDMARKS = 300
 DEFAULT_STATISTICS = ("mmd", "spectral")
 """MMD for overall differences, truncated SVD for fine structure."""
 
-RANK_WEIGHTS = (0.15,)
+RANK_WEIGHTS = (0.1,)
 """Weight of the default's family beside that of all kernels, which has the rest.
 
-It is the difference of mean ranks in the column in which that is largest. docs/tests.md has the
-power by weight from which it was chosen.
+It is the difference of mean ranks in the column in which that is largest. docs/tests-design.md has
+the power by weight from which it was chosen.
 """
 
 N_COLUMNS_FOR_PICTURES = 2
