@@ -142,7 +142,7 @@ def test_several_outputs_have_a_column_each_and_json_holds_the_same():
         == "Saved: found.json\n"
     )
     written = json.loads(Path("found.json").read_text())
-    assert written == {"model": "ConditionalMean", **found.to_dict("list")}
+    assert written == {"model": "ConditionalMean", **found.to_dict("list"), "warnings": []}
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_name_that_two_columns_have_is_numbered_or_refused_where_one_of_them_i
     ):
         result = run(*arguments)
         assert (result.exit_code, result.stdout) == (2, "")
-        assert "every column must have a name of its own, got 'a' twice" in result.stderr
+        assert "all columns must have different names, got 'a' twice" in result.stderr
     for arguments in (
         ["compare", "--save", "kept.muhat"],
         ["predict", "--target", "γ", "--save", "kept.muhat"],

@@ -283,7 +283,7 @@ def test_figures_are_written_in_every_format(comparison, tmp_path):
 def test_without_matplotlib_one_sentence_names_the_extra(comparison, draw, monkeypatch):
     monkeypatch.setattr("muhat.plots._style.find_spec", lambda name: None)
     sentence = (
-        r"^muhat\.plots: drawing needs matplotlib, got no such package; "
+        r"^muhat\.plots: drawing needs matplotlib, got no tqdm; "
         r"pip install 'muhat\[plot\]'\.$"
     )
     with pytest.raises(ImportError, match=sentence):
@@ -384,8 +384,8 @@ def test_the_figure_of_two_samples_names_the_groups_and_says_what_is_standardize
     assert all(ax.get_title(loc="left") for ax in figure.axes)
     assert columns.get_yticklabels()[0].get_text() == "column 3"
     assert len(columns.patches) == 12
-    assert "mean of after − mean of before" in columns.get_xlabel()
-    shift = f"{two_samples.features[0].shift:+.2f} SD, p ≤ 0.01".replace("-", "−")
+    assert "change from before to after" in columns.get_xlabel()
+    shift = f"mean {two_samples.features[0].shift:+.2f} SD, p ≤ 0.01".replace("-", "−")
     assert columns.texts[0].get_text().strip() == shift
     assert along.get_xlabel() == "column 3 (standardized)"
     assert [text.get_text() for text in along.get_legend().texts][:2] == ["before", "after"]

@@ -64,6 +64,20 @@ class Task:
     note: str
 
 
+P_VALUES = "f'women and men p = {p_values[0]:.3f}; alcohol and hue p = {p_values[1]:.3f}'"
+
+OUR_TESTS = Side(
+    "muhat",
+    """\
+from muhat import IndependenceTest, TwoSampleTest
+
+differ = TwoSampleTest().test(women, men)
+depend = IndependenceTest().test(alcohol, hue)
+p_values = differ.p_value, depend.p_value
+""",
+    P_VALUES,
+)
+
 TASKS = (
     Task(
         "scikit-learn: `KernelPCA`",
@@ -141,19 +155,9 @@ differ = MMD().test(women, men, reps=999, auto=False, random_state=0)
 depend = Dcorr().test(alcohol, hue, reps=999, auto=False, random_state=0)
 p_values = differ[1], depend[1]
 """,
-            "f'women and men p = {p_values[0]:.3f}; alcohol and hue p = {p_values[1]:.3f}'",
+            P_VALUES,
         ),
-        Side(
-            "muhat",
-            """\
-from muhat import IndependenceTest, TwoSampleTest
-
-differ = TwoSampleTest().test(women, men)
-depend = IndependenceTest().test(alcohol, hue)
-p_values = differ.p_value, depend.p_value
-""",
-            "f'women and men p = {p_values[0]:.3f}; alcohol and hue p = {p_values[1]:.3f}'",
-        ),
+        OUR_TESTS,
         """\
 hyppo has many more statistics, and tests of conditional independence. Its MMD does not scale
 columns and uses one bandwidth; without `auto=False` it may use a chi-squared approximation. muhat
@@ -171,19 +175,9 @@ differ = dcor.homogeneity.energy_test(women, men, num_resamples=999, random_stat
 depend = dcor.independence.distance_covariance_test(alcohol, hue, num_resamples=999, random_state=0)
 p_values = differ.pvalue, depend.pvalue
 """,
-            "f'women and men p = {p_values[0]:.3f}; alcohol and hue p = {p_values[1]:.3f}'",
+            P_VALUES,
         ),
-        Side(
-            "muhat",
-            """\
-from muhat import IndependenceTest, TwoSampleTest
-
-differ = TwoSampleTest().test(women, men)
-depend = IndependenceTest().test(alcohol, hue)
-p_values = differ.p_value, depend.p_value
-""",
-            "f'women and men p = {p_values[0]:.3f}; alcohol and hue p = {p_values[1]:.3f}'",
-        ),
+        OUR_TESTS,
         """\
 The energy test is the better choice for a plain shift of the mean, muhat for differences of
 shape, spread, correlation and fine structure ([power, measured](tests-evidence.md)). Distance

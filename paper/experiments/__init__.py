@@ -13,6 +13,7 @@ from paper.experiments import (
     conditional_accuracy,
     conditional_saturation,
     default_rule,
+    differences_of_tests,
     figure_1,
     figure_2,
     figure_3a,
@@ -42,7 +43,10 @@ __all__ = ["EXPERIMENTS", "PAGES"]
 
 
 def _by_name(*modules: ModuleType) -> dict[str, Experiment]:
-    return {module.EXPERIMENT.name: module.EXPERIMENT for module in modules}
+    found = {}
+    for module in modules:
+        found[module.EXPERIMENT.name] = module.EXPERIMENT
+    return found
 
 
 EXPERIMENTS: dict[str, Experiment] = _by_name(
@@ -97,6 +101,7 @@ PAGES: dict[str, Page] = {
             levels_of_tests,
             levels_of_defaults,
             alternatives_of_tests,
+            differences_of_tests,
             many_rows_of_tests,
             power_of_tests,
             times_of_tests,

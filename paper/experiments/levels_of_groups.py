@@ -363,7 +363,9 @@ def details(results: Results) -> str:
                 left_out = ""
             else:
                 left_out = f"{other['rejected']:.3f}"
-            shares = [f"{row[what]:.3f}" for what in ("rejected", "groups", "pairs", "columns")]
+            shares = []
+            for what in ("rejected", "groups", "pairs", "columns"):
+                shares.append(f"{row[what]:.3f}")
             body.append([row["name"], *shares, left_out])
     titles = [
         "groups",
@@ -384,7 +386,9 @@ def details(results: Results) -> str:
         )
         body = []
         for row in tolerances:
-            shares = [f"{row[what]:.3f}" for what in ("delta", "rejected", "beyond")]
+            shares = []
+            for what in ("delta", "rejected", "beyond"):
+                shares.append(f"{row[what]:.3f}")
             body.append([row["name"], row["how"], *shares])
         lines += markdown(["groups", "rows", "δ", "distance δ", "distance 2 δ"], body)
     return "\n".join(lines) + "\n"

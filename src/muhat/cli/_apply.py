@@ -19,9 +19,9 @@ from typer import Argument, Option, echo
 from muhat._arrays import Array
 from muhat._files import atomic_write
 from muhat._text import numbered
-from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import Decimal, Drop, Missing, Separator
-from muhat.cli._outputs import check_file, check_outputs
+from muhat.cli._outputs import check_file, check_outputs, print_written
 from muhat.cli._progress import ProgressBatches
 from muhat.cli._reading import (
     check_names,
@@ -59,14 +59,15 @@ DEFAULT_CONFIDENCE = 0.9
 
 def apply_command(
     model: Annotated[
-        Path, Argument(metavar="MODEL", show_default=False, help="File from muhat.save or --save.")
+        Path,
+        Argument(metavar="MODEL", show_default=False, help="Model saved by muhat.save or --save."),
     ],
     file: Annotated[
         Path,
         Argument(
             metavar="FILE",
             show_default=False,
-            help="New rows (.csv, .parquet and others), or - for standard input.",
+            help="File with new rows (.csv, .parquet and others), or - for standard input.",
         ),
     ],
     out: Annotated[
@@ -80,7 +81,8 @@ def apply_command(
             "--interval",
             metavar="LEVEL",
             show_default=False,
-            help="Share of y that intervals should contain; 0 for no intervals. Default: 0.9, or "
+            help="Share of the true values that intervals should contain; 0 for no intervals. "
+            "Default: 0.9, or "
             "none with --quantiles.",
         ),
     ] = None,
@@ -89,7 +91,7 @@ def apply_command(
         Option(
             metavar="Q,Q,...",
             show_default=False,
-            help="Also write quantiles of y, such as 0.05,0.5,0.95.",
+            help="Also write these quantiles of the prediction, such as 0.05,0.5,0.95.",
         ),
     ] = None,
     drop: Drop = None,
@@ -99,32 +101,38 @@ def apply_command(
 ) -> None:
     """Apply a saved model to new rows: a prediction or score for each row."""
     check_file("--out", out, ENDINGS)
-    check_outputs([model, file], out=out)
+    replaced = check_outputs([model, file], out=out)
     if confidence:
         checked_confidence("--interval", confidence)
     applied = _AppliedModel(load(model), str(model), confidence, _levels(quantiles))
     batches = applied.open(file, drop, missing, separator, decimal)
-    write = _write_csv
-    if as_json or (out is not None and out.suffix.lower() == ".json"):
-        write = _write_json
+    as_json = as_json or (out is not None and out.suffix.lower() == ".json")
+    text = io.StringIO()
     names_in_errors = {
         "ConditionalMean.predict_interval": "--interval",
         "ConditionalMean.predict_quantiles": "--quantiles",
     }
     shown = out is not None and sys.stderr.isatty()
     with errors_named(names_in_errors), ProgressBatches(batches, ["applying"], shown=shown) as rows:
-        if out is None:
+        if as_json:
+            columns = _all_columns(applied, rows)
+        elif out is None:
             with standard_output():
-                write(applied, rows, sys.stdout)
+                _write_csv(applied, rows, sys.stdout)
         else:
-            text = io.StringIO()
-            write(applied, rows, text)
+            _write_csv(applied, rows, text)
     show_notes(batches)
     applied.warn_of_shift(str(file))
     applied.warn_of_far_rows(str(file))
+    if as_json:  # after the warnings, which it contains
+        found = {"model": type(applied.last).__name__, **columns, "warnings": shown_warnings()}
+        text.write(json.dumps(found, allow_nan=False) + "\n")
+    if as_json and out is None:
+        with standard_output():
+            echo(text.getvalue(), nl=False)
     if out is not None:
         atomic_write(out, text.getvalue().encode())
-        echo(f"Saved: {out}")
+        print_written(replaced, Saved=out)
 
 
 def _levels(quantiles: str | None) -> list[float]:
@@ -134,7 +142,7 @@ def _levels(quantiles: str | None) -> list[float]:
     try:
         return list(map(float, quantiles.split(",")))
     except ValueError:
-        needed = "numbers between 0 and 1, between commas, are needed"
+        needed = "numbers between 0 and 1, separated by commas, are needed"
         raise MuhatError("--quantiles", needed, repr(quantiles)) from None
 
 
@@ -220,7 +228,7 @@ class _AppliedModel:
         if shift is not None and shift.is_found:
             fitted = "the rows that the model was fitted to"
             sentence = shift.sentence(file, f"The rows of {file}", fitted)
-            extrapolates = "Its answers may be wrong."
+            extrapolates = "Predictions and scores may be wrong."
             warnings.warn(f"{sentence} {extrapolates}", UserWarning, stacklevel=2)
 
     def warn_of_far_rows(self, file: str) -> None:
@@ -228,7 +236,8 @@ class _AppliedModel:
         if self.n_far:
             far = far_text(self.n_far, self.n_rows, file)
             message = (
-                f"{far}: predictions there are extrapolations, and intervals may be too narrow."
+                f"{far}: predictions for such rows are extrapolations, and intervals may be too "
+                "narrow."
             )
             warnings.warn(message, ExtrapolationWarning, stacklevel=2)
 
@@ -320,11 +329,10 @@ def _write_csv(applied: _AppliedModel, batches: ProgressBatches, file: TextIO) -
         is_first = False
 
 
-def _write_json(applied: _AppliedModel, batches: ProgressBatches, file: TextIO) -> None:
-    """Write an object of columns."""
-    written: dict[str, list[Any]] = {}
+def _all_columns(applied: _AppliedModel, batches: ProgressBatches) -> dict[str, list[Any]]:
+    """Return the columns of all rows as lists."""
+    found: dict[str, list[Any]] = {}
     for columns in applied.values(batches):
         for name, values in columns.items():
-            written.setdefault(name, []).extend(values.tolist())
-    json.dump({"model": type(applied.last).__name__, **written}, file, allow_nan=False)
-    file.write("\n")
+            found.setdefault(name, []).extend(values.tolist())
+    return found

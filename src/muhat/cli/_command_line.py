@@ -37,6 +37,9 @@ ONE_FILE_COMMANDS = ("compare",)
 _WORKING: list[str] = []
 """The line that is on the terminal until a command prints something."""
 
+_SHOWN: list[str] = []
+"""The warnings and notes that the command has shown so far, each once."""
+
 PLAIN_OUTPUT: dict[str, Any] = {
     "add_completion": False,
     "pretty_exceptions_enable": False,
@@ -50,7 +53,9 @@ def about(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
     show_traceback: Annotated[
         bool,
-        typer.Option(TRACEBACK, help="Also print the traceback of an error; may follow a command."),
+        typer.Option(
+            TRACEBACK, help="Print the full traceback of an error. Can also follow the command."
+        ),
     ] = False,
 ) -> None:
     """Compare distributions with kernels: two-sample, independence and drift tests, regression
@@ -162,6 +167,11 @@ def say(message: object) -> None:
     print("muhat:", " ".join(str(message).split()), file=sys.stderr)
 
 
+def shown_warnings() -> list[str]:
+    """Return the warnings and notes that the command has shown so far, for reports and JSON."""
+    return list(_SHOWN)
+
+
 @contextmanager
 def errors_named(names: Mapping[str, object]) -> Iterator[None]:
     """Name the user's file or option in an error, instead of the Python object that raised it.
@@ -192,7 +202,7 @@ def standard_output() -> Iterator[None]:
         if problem.errno == errno.EPIPE:  # click ends the command without a word
             raise
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 — for what Python flushes when it ends
-        needed = "a place that can be written to is needed"
+        needed = "an output that can be written to is needed"
         raise MuhatError("standard output", needed, problem.strerror or problem) from problem
 
 
@@ -214,9 +224,9 @@ def _explained(problem: Exception) -> tuple[int, str]:
             sentence = f"{sentence.rstrip('.')}; to compare two files: muhat test a.csv b.csv."
         return USER_ERROR, sentence
     if isinstance(problem, MemoryError):
-        needed = "the matrix of all pairs of points must fit in memory"
-        advice = "use --gram nystrom, or fewer points"
-        return USER_ERROR, message("muhat", needed, "too many points", advice)
+        needed = "the matrix of all pairs of rows must fit in memory"
+        advice = "use --gram nystrom, or fewer rows"
+        return USER_ERROR, message("muhat", needed, "too many rows", advice)
     if isinstance(problem, OSError):
         reason = f"{problem.strerror or problem}."
         if problem.filename is not None:
@@ -232,13 +242,13 @@ def _explained(problem: Exception) -> tuple[int, str]:
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
     """Print warnings as one line each, the same one once, those for programmers not at all."""
-    shown: set[str] = set()
+    _SHOWN.clear()
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         text = str(message)
-        if text in shown:
+        if text in _SHOWN:
             return
-        shown.add(text)
+        _SHOWN.append(text)
         if isinstance(message, Note):
             say(text)
         else:

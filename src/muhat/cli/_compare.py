@@ -22,7 +22,7 @@ from muhat._parts import as_kernel
 from muhat._python_lines import compare_lines, options_set
 from muhat._text import count
 from muhat._wording import TINY_PERCENT, rows_text
-from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import (
     Decimal,
     Drop,
@@ -40,7 +40,6 @@ from muhat.cli._outputs import (
     check_outputs,
     check_report,
     console_of,
-    noted_warnings,
     path_text,
     print_sentence,
     print_written,
@@ -77,7 +76,7 @@ Bandwidth = Annotated[
     Option(
         metavar="NUMBER|median",
         show_default="median",
-        help="The kernel's bandwidth σ, or the median distance.",
+        help="Bandwidth σ of the kernel: a number, or 'median' for the median distance of rows.",
     ),
 ]
 
@@ -88,9 +87,9 @@ def compare_command(
         Argument(
             metavar="FILE",
             show_default=False,
-            help="A table with one row per observation: .csv, .tsv, .txt (or these as .gz), "
+            help="File with one row for each observation: .csv, .tsv, .txt (or these as .gz), "
             ".parquet (or a folder of them), .feather, .arrow, .npy, .npz, or - for standard "
-            "input. Without it, the bundled wine data.",
+            "input. Without FILE, the bundled wine data are used.",
         ),
     ] = None,
     out: Annotated[
@@ -103,14 +102,17 @@ def compare_command(
     ] = None,
     report: ReportFile = None,
     as_json: Annotated[
-        bool, Option("--json", help="Print JSON only; a figure is then made only with --out.")
+        bool,
+        Option(
+            "--json", help="Print JSON instead of text. A figure is then written only with --out."
+        ),
     ] = False,
     filter: Annotated[
         list[str] | None,
         Option(
             metavar="NAME",
             show_default="all",
-            help=f"An estimator, repeatable: {', '.join(FILTERS)}.",
+            help=f"Estimator to compare: {', '.join(FILTERS)}. Can be given several times.",
         ),
     ] = None,
     kernel: Annotated[
@@ -121,7 +123,7 @@ def compare_command(
     ] = "gaussian",
     bandwidth: Bandwidth = None,
     selection: Annotated[
-        str, Option(metavar="NAME", help=f"How parameters are selected: {', '.join(RULES)}.")
+        str, Option(metavar="NAME", help=f"Rule that selects parameters: {', '.join(RULES)}.")
     ] = "loo",
     standardize: Standardize = True,
     drop: Drop = None,
@@ -140,8 +142,8 @@ def compare_command(
         str,
         Option(
             metavar="NAME",
-            help=f"How the kernel matrix is stored: {', '.join(GRAMS)}; "
-            "the last two work for any number of rows.",
+            help=f"How the kernel matrix is stored: {', '.join(GRAMS)}. "
+            "The last two are approximations for any number of rows.",
         ),
     ] = "auto",
     features: Annotated[
@@ -150,7 +152,7 @@ def compare_command(
             min=1,
             metavar="NUMBER",
             show_default="from the number of rows",
-            help="Number of landmarks or random features.",
+            help="Number of landmarks (--gram nystrom) or random features.",
         ),
     ] = None,
     model: ModelFile = None,
@@ -162,7 +164,7 @@ def compare_command(
     check_figure(figure)
     check_model_file(model)
     check_report(report)
-    check_outputs([file], out=figure, report=report, save=model)
+    replaced = check_outputs([file], out=figure, report=report, save=model)
     options = _changed(
         kernel=_kernel(kernel, bandwidth),
         filters=filter or None,
@@ -184,16 +186,15 @@ def compare_command(
         decimal=decimal,
     )
     shown = not as_json and sys.stderr.isatty()
-    with noted_warnings() as warned:
-        if file is None:
-            sample: DataSet | FileBatches = _wine()
-        else:
-            sample = _sample(open_batches(file, **reading), gram, shown)
-        if model is not None:
-            check_names(sample.name, names_of(sample))
-        with errors_named({"compare": file or sample.name}):
-            comparison = _compared(sample, options, standardize, shown)
-        show_notes(sample)
+    if file is None:
+        sample: DataSet | FileBatches = _wine()
+    else:
+        sample = _sample(open_batches(file, **reading), gram, shown)
+    if model is not None:
+        check_names(sample.name, names_of(sample))
+    with errors_named({"compare": file or sample.name}):
+        comparison = _compared(sample, options, standardize, shown)
+    show_notes(sample)
     if model is not None:
         given = {name: options[name] for name in ("selection", "gram") if name in options}
         rows: Any = sample
@@ -206,7 +207,9 @@ def compare_command(
         save(comparison_figure(comparison), figure)
     if report is not None:
         settings = options_set(reading)
-        comparison.to_html(report, data=sample, code=lines, settings=settings, warnings=warned)
+        comparison.to_html(
+            report, data=sample, code=lines, settings=settings, warnings=shown_warnings()
+        )
     with standard_output():
         if as_json:
             result = {"data": sample.name, **comparison.to_dict()}
@@ -214,11 +217,12 @@ def compare_command(
             result["python"] = lines.splitlines()
             if report is not None:
                 result["report"] = str(report)
+            result["warnings"] = shown_warnings()
             echo(json.dumps(result, allow_nan=False))
         else:
             _print(comparison, sample.name)
             echo(f"The same in Python:\n{lines}")
-            print_written(Figure=figure, Report=report, Saved=model)
+            print_written(replaced, Figure=figure, Report=report, Saved=model)
 
 
 def _compared(
@@ -247,7 +251,10 @@ def _kernel(name: str, bandwidth: str | None) -> str | Kernel:
     kernel = as_kernel(name)
     if "bandwidth" not in kernel.get_params(deep=False):
         raise MuhatError(
-            "--bandwidth", "a kernel with a bandwidth is needed", f"{name!r}", "leave it out"
+            "--bandwidth",
+            "a kernel with a bandwidth is needed",
+            f"{name!r}",
+            "leave out --bandwidth",
         )
     try:
         return type(kernel)(bandwidth=float(bandwidth))  # type: ignore[call-arg]
@@ -263,7 +270,9 @@ def _gram(name: str, features: int | None) -> str | Approximation:
         return name
     if name not in APPROXIMATIONS:
         needed = f"--gram {' or '.join(APPROXIMATIONS)} is needed with it"
-        raise MuhatError("--features", needed, f"--gram {name}", "name one, or leave it out")
+        raise MuhatError(
+            "--features", needed, f"--gram {name}", "add --gram nystrom, or leave out --features"
+        )
     return APPROXIMATIONS[name](n_components=features)  # type: ignore[call-arg]
 
 

@@ -20,7 +20,7 @@ from muhat._messages import Note, lacks_columns
 from muhat._python_lines import drift_lines, options_set, resumed_drift_lines
 from muhat._text import agree, count
 from muhat._wording import rows_text
-from muhat.cli._command_line import errors_named, say, standard_output
+from muhat.cli._command_line import errors_named, say, shown_warnings, standard_output
 from muhat.cli._options import (
     FOUND,
     AsJson,
@@ -43,7 +43,6 @@ from muhat.cli._outputs import (
     check_outputs,
     check_report,
     console_of,
-    noted_warnings,
     print_sentence,
     print_written,
 )
@@ -81,14 +80,18 @@ def drift_command(
     ],
     alpha: Annotated[
         float,
-        Option(metavar="LEVEL", help="Largest probability of any false alarm, over all batches."),
+        Option(
+            metavar="LEVEL",
+            help="Largest allowed probability of one or more false alarms in all batches together.",
+        ),
     ] = 0.05,
     horizon: Annotated[
         int,
         Option(
             min=1,
             metavar="NUMBER",
-            help="Planned number of batches; they share half of alpha evenly.",
+            help="Planned number of batches. Half of alpha is divided evenly among them; the other "
+            "half is kept for later batches.",
         ),
     ] = 100,
     block_length: Annotated[
@@ -97,14 +100,16 @@ def drift_command(
             min=1,
             metavar="ROWS",
             show_default=False,
-            help="If consecutive rows depend on each other: permute blocks of this many rows "
-            "(approximate).",
+            help="If consecutive rows depend on each other: permute blocks of this many rows. "
+            "P-values are then approximate.",
         ),
     ] = None,
     resume: Annotated[
         Path | None,
         Option(
-            metavar="STATE", show_default=False, help="Continue from a state written by --save."
+            metavar="STATE",
+            show_default=False,
+            help="Continue with the state in this file, which --save wrote.",
         ),
     ] = None,
     save_to: Annotated[
@@ -113,7 +118,8 @@ def drift_command(
             "--save",
             metavar="STATE",
             show_default=False,
-            help="Save the state here after every batch; another state is not overwritten.",
+            help="Save the state of the detector to this file after every batch. A file with "
+            "another state is not overwritten.",
         ),
     ] = None,
     fail_below: Annotated[
@@ -121,7 +127,8 @@ def drift_command(
         Option(
             metavar="LEVEL",
             show_default=False,
-            help=f"Set --alpha to LEVEL; exit with status {FOUND} on an alarm (for CI).",
+            help=f"Set --alpha to LEVEL, and exit with status {FOUND} on an alarm (for scripts and "
+            "CI).",
         ),
     ] = None,
     random_state: RandomState = 0,
@@ -137,13 +144,13 @@ def drift_command(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test new batches against a reference. The probability of any false alarm is bounded."""
+    """Test new batches against a reference. Limits the probability of false alarms to alpha."""
     check_figure(out)
     check_report(report)
     check_model_file(save_to)
     check_outputs([*files, resume], out=out, report=report)
-    # a state may be saved to the file that it was resumed from
-    check_outputs(files, out=out, report=report, save=save_to)
+    # a state may be saved to the file that it was resumed from, and then continues that
+    replaced = check_outputs(files, out=out, report=report, save=save_to) - {save_to}
     _check_no_other_state(save_to, resume)
     reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     if resume is None:
@@ -167,10 +174,9 @@ def drift_command(
         new = files
     readings = readings_of(files, reading)
     reference = None
-    with noted_warnings() as warned:
-        if resume is None:
-            reference = _fit_reference(detector, files[0], readings[0], one_hot)
-        tested = list(_updates(detector, new, readings[-len(new) :], one_hot, save_to))
+    if resume is None:
+        reference = _fit_reference(detector, files[0], readings[0], one_hot)
+    tested = list(_updates(detector, new, readings[-len(new) :], one_hot, save_to))
     results = [each for each, is_new in tested if is_new]
     if save_to is not None and not results:
         save_model(detector, save_to)
@@ -185,17 +191,19 @@ def drift_command(
             settings["reference"] = f"the reference of {resume.name}"
         if not one_hot and all(each == readings[0] for each in readings):
             lines = _python_lines(detector, files, resume, reading)
-        detector.to_html(report, data=reference, code=lines, settings=settings, warnings=warned)
+        detector.to_html(
+            report, data=reference, code=lines, settings=settings, warnings=shown_warnings()
+        )
     with standard_output():
         if as_json:
             echo(json.dumps(_as_dict(detector, results), allow_nan=False))
         else:
             _print(detector, results)
-            print_written(Figure=out, Report=report, Saved=save_to)
+            print_written(replaced, Figure=out, Report=report, Saved=save_to)
     if resume is not None and save_to is None and results:
         batches = agree(len(results), "this batch", "these batches")
         advice = f"add --save {quote(str(resume))} to keep {batches}"
-        say(f"The state was not saved: {resume} is as before; {advice}.")
+        say(f"The state was not saved, and {resume} is unchanged; {advice}.")
     if fail_below is not None and any(each.is_alarm for each, _ in tested):
         raise Exit(FOUND)
 
@@ -235,6 +243,7 @@ def _as_dict(detector: DriftDetector, results: Sequence[DriftResult]) -> dict[st
         "alpha": detector.alpha,
         "spent": detector.spent_,
         "verdict": detector.verdict(),
+        "warnings": shown_warnings(),
     }
 
 
@@ -260,7 +269,7 @@ def _updates(
         if before is not None:
             drifted = ""
             if before.is_alarm:
-                drifted = "; it had drifted"
+                drifted = "; drift was detected then"
             say(f"{file} has been tested before and is skipped{drifted}.")
             yield before, False
             continue
@@ -327,7 +336,9 @@ def _check_same_options(context: Context, detector: DriftDetector, state: Path) 
         if source is not None and source.name == "COMMANDLINE" and given != kept:
             who = f"--{option.replace('_', '-')}"
             needed = f"the {name} of {state} is needed, {kept}"
-            raise MuhatError(who, needed, given, "leave it out, or start again without --resume")
+            raise MuhatError(
+                who, needed, given, "leave out this option, or start again without --resume"
+            )
 
 
 def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:

@@ -18,7 +18,7 @@ from muhat._arrays import Array
 from muhat._frames import ColumnFrame
 from muhat._python_lines import group_files_lines, groups_lines
 from muhat._wording import is_at_floor, rows_text
-from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import (
     FOUND,
     AsJson,
@@ -74,19 +74,25 @@ def groups_command(
         Argument(
             metavar="FILE ...",
             show_default=False,
-            help="One file with --by, or one file for each group (.csv, .parquet and others).",
+            help="Either one file, with --by, or one file for each group (.csv, .parquet and "
+            "others).",
         ),
     ],
     by: Annotated[
         str | None,
-        Option(metavar="COLUMN", show_default=False, help="Column with the group of each row."),
+        Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Column that has the group label of each row.",
+        ),
     ] = None,
     strata: Annotated[
         str | None,
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of strata (sites, days): labels are permuted within strata.",
+            help="Column with strata, such as sites or days. Only rows of the same stratum are "
+            "compared.",
         ),
     ] = None,
     clusters: Annotated[
@@ -94,7 +100,8 @@ def groups_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of units (patients), each unit in one group: whole units are permuted.",
+            help="Column with units, such as patients, that have several rows in one group. Whole "
+            "units are permuted.",
         ),
     ] = None,
     pairs: Annotated[
@@ -102,7 +109,8 @@ def groups_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of units measured in several groups: labels are permuted within units.",
+            help="Column with units that have rows in several groups, such as before and after. "
+            "Labels are permuted within units.",
         ),
     ] = None,
     tolerance: ToleranceText = None,
@@ -127,7 +135,7 @@ def groups_command(
     check_model_file(save_to)
     check_figure(out)
     check_report(report)
-    check_outputs(files, out=out, report=report, save=save_to)
+    replaced = check_outputs(files, out=out, report=report, save=save_to)
     reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     design = {"strata": strata, "clusters": clusters, "pairs": pairs}
     columns = {name: column for name, column in design.items() if column is not None}
@@ -156,7 +164,14 @@ def groups_command(
         lines = ""
         if not one_hot:
             lines = _python_lines(files, by, reading, columns, test)
-        result.to_html(report, data=table, code=lines, settings=settings, level=level)
+        result.to_html(
+            report,
+            data=table,
+            code=lines,
+            settings=settings,
+            warnings=shown_warnings(),
+            level=level,
+        )
     if save_to is not None:
         means = KernelMeans(standardize=standardize, random_state=random_state)
         means.fit(table.data, sample.groups)
@@ -164,10 +179,11 @@ def groups_command(
         save(means, save_to)
     with standard_output():
         if as_json:
-            echo(json.dumps({"data": table.name, **result.to_dict(level)}, allow_nan=False))
+            found = {"data": table.name, **result.to_dict(level), "warnings": shown_warnings()}
+            echo(json.dumps(found, allow_nan=False))
         else:
             _print(result, table, level)
-            print_written(Figure=out, Report=report, Saved=save_to)
+            print_written(replaced, Figure=out, Report=report, Saved=save_to)
     p_value = result.p_value
     if result.tolerance is not None:
         p_value = result.tolerance.p_value
@@ -191,12 +207,15 @@ def _file_by_column(
 ) -> _GroupedSample:
     """Return the rows of one file, with the group of each in a column."""
     if len(files) != 1:
-        needed, advice = "one file is needed with it", "leave it out for a file for each group"
+        needed, advice = (
+            "one file is needed with --by",
+            "leave out --by to use one file for each group",
+        )
         raise MuhatError("--by", needed, len(files), advice)
     labels = [by, *design.values()]
     for column in labels:
         if labels.count(column) > 1:
-            needed = "a column can be used once in --by, --strata, --clusters and --pairs"
+            needed = "--by, --strata, --clusters and --pairs need different columns"
             raise MuhatError("muhat groups", needed, f"{column!r} twice")
     sample = read_sample(files[0], reading, one_hot, labels)
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
@@ -212,7 +231,7 @@ def _files_as_groups(
     """Return the rows of several files, each a group that is called as its file."""
     if len(files) < 2:
         needed = "a column of groups, or a file for each group, is needed"
-        raise MuhatError("muhat groups", needed, "1 file", "name the column by --by")
+        raise MuhatError("muhat groups", needed, "1 file", "name the column of groups with --by")
     samples = []
     for file, each in zip(files, readings_of(files, reading), strict=True):
         samples.append(read_sample(file, each, one_hot, list(design.values())))

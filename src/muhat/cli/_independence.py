@@ -13,7 +13,7 @@ from typer import Argument, Option, echo
 
 from muhat._python_lines import independence_lines
 from muhat._wording import rows_text
-from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import (
     AsJson,
     Decimal,
@@ -34,7 +34,6 @@ from muhat.cli._outputs import (
     check_outputs,
     check_report,
     console_of,
-    noted_warnings,
     print_sentence,
 )
 from muhat.cli._reading import (
@@ -65,16 +64,22 @@ def independence_command(
         Argument(
             metavar="FILE",
             show_default=False,
-            help="A file of rows (.csv, .parquet and others).",
+            help="File with one row for each observation (.csv, .parquet and others).",
         ),
     ],
     x: Annotated[
         str,
-        Option(metavar="A,B,...", show_default=False, help="Columns of x, separated by commas."),
+        Option(
+            metavar="A,B,...", show_default=False, help="First set of columns, separated by commas."
+        ),
     ],
     y: Annotated[
         str,
-        Option(metavar="A,B,...", show_default=False, help="Columns of y, separated by commas."),
+        Option(
+            metavar="A,B,...",
+            show_default=False,
+            help="Second set of columns, separated by commas.",
+        ),
     ],
     kernel: Kernels = None,
     permutations: Permutations = 999,
@@ -94,17 +99,16 @@ def independence_command(
     level = checked_level(fail_below, permutations)
     check_figure(out)
     check_report(report)
-    check_outputs([file], out=out, report=report)
+    replaced = check_outputs([file], out=out, report=report)
     reading = reading_options([file], None, False, separator, missing, decimal)
     x_names = list(columns_named([x], [file], reading))
     y_names = list(columns_named([y], [file], reading))
     both = sorted({*x_names} & {*y_names})
     if both:
-        needed = "a column must be in one of them only"
+        needed = "a column can be in only one of them"
         raise MuhatError("--x and --y", needed, f"{both[0]!r} in both")
     reading["columns"] = [*x_names, *y_names]
-    with noted_warnings() as warned:
-        sample = read_sample(file, reading, one_hot)
+    sample = read_sample(file, reading, one_hot)
     values = values_of([sample])
     table = encoded(sample, sample.table.feature_names, values)
     X, Y = _of_columns(table, x_names, values), _of_columns(table, y_names, values)
@@ -130,13 +134,13 @@ def independence_command(
             data=table,
             code=lines,
             settings={**settings, "standardize": standardize},
-            warnings=warned,
+            warnings=shown_warnings(),
             level=level,
         )
     with standard_output():
         if as_json:
             found = {"data": table.name, "x": x_names, "y": y_names, **result.to_dict(level)}
-            echo(json.dumps(found, allow_nan=False))
+            echo(json.dumps({**found, "warnings": shown_warnings()}, allow_nan=False))
         else:
             size = f"{table.name}: {rows_text(len(table.data))}, x = {x}, y = {y}"
             _print_independence(result, size, level)
@@ -147,7 +151,7 @@ def independence_command(
         x_shown, y_shown = _shown_columns(sample, x_names), _shown_columns(sample, y_names)
         pair = PairDisplay.from_samples(x_shown, y_shown, names=[x_names, y_names])
         figure = figure_of_test(result, pair=pair, level=level)
-    finish(result, figure, out, report, fail_below, as_json)
+    finish(result, figure, out, report, fail_below, as_json, replaced)
 
 
 def _of_columns(table: DataSet, names: Sequence[str], values: dict[str, list[str]]) -> DataSet:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from typer import echo
@@ -22,10 +19,11 @@ ALERT = "bold yellow"
 """The colour of what was found; green would call it good."""
 
 
-def check_outputs(inputs: Sequence[Path | None], **outputs: Path | None) -> None:
+def check_outputs(inputs: Sequence[Path | None], **outputs: Path | None) -> set[Path]:
     """Raise MuhatError, before the work, for an output that is an input or another output.
 
-    Outputs are named by their options, ``save_predictions`` for ``--save-predictions``.
+    Outputs are named by their options, ``save_predictions`` for ``--save-predictions``. Returns
+    those that exist, which the command replaces.
     """
     read: list[Path] = []
     for path in inputs:
@@ -37,13 +35,16 @@ def check_outputs(inputs: Sequence[Path | None], **outputs: Path | None) -> None
             continue
         option = f"--{name.replace('_', '-')}"
         if any(_is_same(path, each) for each in read):
-            needed = "a file that is not read by the same command is needed"
-            raise MuhatError(option, needed, f"its input {str(path)!r}", "name another")
+            needed = "an output file that is not an input of the same command is needed"
+            raise MuhatError(option, needed, f"the input {str(path)!r}", "choose another name")
         place = path.resolve()
         if place in seen:
-            needed = "every output needs a file of its own"
-            raise MuhatError(option, needed, f"{str(path)!r}, as {seen[place]}", "name another")
+            needed = "every output needs a different file"
+            raise MuhatError(
+                option, needed, f"{str(path)!r}, as for {seen[place]}", "choose another name"
+            )
         seen[place] = option
+    return {path for path in outputs.values() if path is not None and path.exists()}
 
 
 def check_figure(path: Path | None) -> None:
@@ -80,10 +81,15 @@ def path_text(path: Path | None) -> str | None:
     return str(path)
 
 
-def print_written(**files: Path | None) -> None:
-    """Print the files that a command has written, a line each: ``Figure: plot.png``."""
+def print_written(replaced: Container[Path], **files: Path | None) -> None:
+    """Print the files that a command has written, a line each: ``Figure: plot.png``.
+
+    A line says if the file replaced an older one, as ``check_outputs`` returned.
+    """
     for name, path in files.items():
-        if path is not None:
+        if path in replaced:
+            echo(f"{name}: {path} (replaced an older file)")
+        elif path is not None:
             echo(f"{name}: {path}")
 
 
@@ -95,23 +101,6 @@ def console_of() -> Console:
 def print_sentence(console: Console, sentence: str, style: str | None = None) -> None:
     """Print a sentence, in one line unless it is on a terminal."""
     console.print(sentence, style=style, soft_wrap=not console.is_terminal)
-
-
-@contextmanager
-def noted_warnings() -> Iterator[list[str]]:
-    """Return a list that collects the warnings, which are shown as well."""
-    noted: list[str] = []
-    show = warnings.showwarning
-
-    def note(message: Any, *rest: Any, **more: Any) -> None:
-        noted.append(str(message))
-        show(message, *rest, **more)
-
-    warnings.showwarning = note
-    try:
-        yield noted
-    finally:
-        warnings.showwarning = show
 
 
 def files_of(path: Path) -> list[Path]:

@@ -24,7 +24,7 @@ from muhat._python_lines import pca_lines
 from muhat._text import count
 from muhat._validation import positive
 from muhat._wording import rows_text
-from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import (
     AsJson,
     Decimal,
@@ -44,7 +44,6 @@ from muhat.cli._outputs import (
     check_outputs,
     check_report,
     console_of,
-    noted_warnings,
     print_sentence,
     print_written,
 )
@@ -77,20 +76,24 @@ def pca_command(
         Argument(
             metavar="FILE",
             show_default=False,
-            help="Rows (.csv, .parquet and others), or - for standard input.",
+            help="File with one row for each observation (.csv, .parquet and others), or - for "
+            "standard input.",
         ),
     ],
     components: Annotated[
         str,
         Option(
             metavar="NUMBER|loo",
-            help="Number of components. 'loo' takes the fewest that separate signal from noise.",
+            help="Number of components, or 'loo' to choose it by leave-one-out: the fewest that "
+            "separate signal from noise.",
         ),
     ] = "loo",
     filter: Annotated[
         str,
         Option(
-            metavar="NAME", help="tsvd cuts small components off; tikhonov and others shrink them."
+            metavar="NAME",
+            help="How components are kept: tsvd cuts small ones off, tikhonov and others shrink "
+            "them.",
         ),
     ] = "tsvd",
     bandwidth: Annotated[
@@ -101,7 +104,7 @@ def pca_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column that colours the map; not used for anything else.",
+            help="Column that colours the rows on the map. It is not used to find the components.",
         ),
     ] = None,
     standardize: Standardize = True,
@@ -116,7 +119,8 @@ def pca_command(
         Option(
             metavar="FILE",
             show_default=False,
-            help="Write scores, errors and novelty p-values of all rows (.csv).",
+            help="Write the scores, reconstruction errors and novelty p-values of all rows to a "
+            ".csv file.",
         ),
     ] = None,
     out: FigureFile = None,
@@ -124,7 +128,7 @@ def pca_command(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the main directions of a table, also curved ones: a map, noise, unusual rows."""
+    """Find the main directions in which rows vary, straight or curved, and unusual rows."""
     pca = KernelPCA(_components(components), kernel=Gaussian(_bandwidth(bandwidth)), filter=filter)
     check_figure(out)
     check_model_file(save_to)
@@ -134,22 +138,21 @@ def pca_command(
             needed = "a file name ending in .csv is needed"
             raise MuhatError("--scores", needed, repr(str(scores)))
         check_writable(scores)
-    check_outputs([file], scores=scores, out=out, report=report, save=save_to)
+    replaced = check_outputs([file], scores=scores, out=out, report=report, save=save_to)
     reading = reading_options([file], drop, only_numeric, separator, missing, decimal)
     labels = [] if by is None else [by]
-    with noted_warnings() as warned:
-        sample = read_sample(file, reading, one_hot, labels)
-        table = encoded(sample, sample.table.feature_names, values_of([sample]))
-        table = replace(table, name=sample_names([file])[0])
-        check_names(table.name, table.feature_names)
-        model = _fitted(pca, table, standardize)
-        result = describe_components(
-            model,
-            table.data if standardize else ColumnFrame(table.data, table.feature_names),
-            name=table.name,
-            columns=table.feature_names,
-            labels=None if by is None else sample.labels[by].tolist(),
-        )
+    sample = read_sample(file, reading, one_hot, labels)
+    table = encoded(sample, sample.table.feature_names, values_of([sample]))
+    table = replace(table, name=sample_names([file])[0])
+    check_names(table.name, table.feature_names)
+    model = _fitted(pca, table, standardize)
+    result = describe_components(
+        model,
+        table.data if standardize else ColumnFrame(table.data, table.feature_names),
+        name=table.name,
+        columns=table.feature_names,
+        labels=None if by is None else sample.labels[by].tolist(),
+    )
     result = replace(result, row_numbers=sample.numbers + 1)
     if scores is not None:
         atomic_write(scores, scores_as_csv(result).encode())
@@ -161,7 +164,7 @@ def pca_command(
             data=table,
             code=pca_lines(file, {**reading, "one_hot": one_hot}, pca, standardize, labels),
             settings={"standardize": standardize},
-            warnings=warned,
+            warnings=shown_warnings(),
         )
     if save_to is not None:
         if standardize:
@@ -169,10 +172,11 @@ def pca_command(
         save_model(model, save_to)
     with standard_output():
         if as_json:
-            echo(json.dumps({"data": table.name, **result.to_dict()}, allow_nan=False))
+            found = {"data": table.name, **result.to_dict(), "warnings": shown_warnings()}
+            echo(json.dumps(found, allow_nan=False))
         else:
             _print(result)
-            print_written(Scores=scores, Figure=out, Report=report, Saved=save_to)
+            print_written(replaced, Scores=scores, Figure=out, Report=report, Saved=save_to)
 
 
 def _components(text: str) -> int | str:

@@ -24,7 +24,7 @@ from muhat._python_lines import predict_lines
 from muhat._text import count
 from muhat._validation import positive
 from muhat._wording import rows_text
-from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import (
     AsJson,
     Decimal,
@@ -44,7 +44,6 @@ from muhat.cli._outputs import (
     check_outputs,
     check_report,
     console_of,
-    noted_warnings,
     path_text,
     print_sentence,
     print_written,
@@ -82,20 +81,27 @@ EFFECT_TITLE = "effect on prediction (SD along this feature, others at median)"
 
 
 def predict_command(
-    file: Annotated[Path, Argument(metavar="FILE", show_default=False, help="Training rows.")],
+    file: Annotated[
+        Path, Argument(metavar="FILE", show_default=False, help="File with training rows.")
+    ],
     new: Annotated[
         Path | None,
         Argument(
             metavar="[NEW]",
             show_default=False,
-            help="Rows to predict. Without it, each row of FILE is predicted from the others.",
+            help="File with rows to predict. Without NEW, each row of FILE is predicted from the "
+            "others.",
         ),
     ] = None,
     target: Annotated[
         str, Option(metavar="COLUMN", show_default=False, help="The column to predict.")
     ] = "",
     confidence: Annotated[
-        float, Option(metavar="SHARE", help="Share of y that intervals should contain.")
+        float,
+        Option(
+            metavar="SHARE",
+            help="Share of the true values that prediction intervals should contain.",
+        ),
     ] = 0.9,
     intervals: Annotated[
         str,
@@ -121,7 +127,7 @@ def predict_command(
         Option(
             metavar="FILE",
             show_default=False,
-            help="A .csv file for all predictions and intervals.",
+            help="Write all predictions and intervals to a .csv file.",
         ),
     ] = None,
     save_to: ModelFile = None,
@@ -136,7 +142,7 @@ def predict_command(
     if save_predictions is not None:
         check_writable(save_predictions)
     outputs = {"out": out, "report": report, "save": save_to, "save_predictions": save_predictions}
-    check_outputs([file, new], **outputs)
+    replaced = check_outputs([file, new], **outputs)
     model = ConditionalMean(bandwidth=_bandwidth(bandwidth), standardize=standardize)
     files = [file]
     if new is not None:
@@ -144,8 +150,7 @@ def predict_command(
     reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     reading["one_hot"] = one_hot
     readings = readings_of(files, reading)
-    with noted_warnings() as warned:
-        samples = _read_samples(files, target, readings)
+    samples = _read_samples(files, target, readings)
     with errors_named(
         {"ConditionalMean": file, "ConditionalMean.predict_interval": "--confidence"}
     ):
@@ -160,7 +165,7 @@ def predict_command(
             data=tuple(each.as_data_set() for each in samples),
             code=predict_lines(file, target, readings[0], model),
             settings={"standardize": standardize},
-            warnings=warned,
+            warnings=shown_warnings(),
         )
     if save_to is not None:
         model.feature_names_in_ = np.array(samples[0].names, dtype=object)
@@ -168,10 +173,11 @@ def predict_command(
     with standard_output():
         if as_json:
             found = {"data": samples[0].name, **result.to_dict(), "figure": path_text(out)}
-            echo(json.dumps(found, allow_nan=False))
+            echo(json.dumps({**found, "warnings": shown_warnings()}, allow_nan=False))
         else:
             _print(result)
-            print_written(Figure=out, Predictions=save_predictions, Report=report, Saved=save_to)
+            written = {"Figure": out, "Predictions": save_predictions, "Report": report}
+            print_written(replaced, **written, Saved=save_to)
 
 
 def _bandwidth(text: str) -> float | str:
@@ -190,7 +196,7 @@ def _check_options(target: str, confidence: float, intervals: str) -> None:
     checked_confidence("--confidence", confidence)
     if not target:
         needed = "the column to predict is needed"
-        raise MuhatError("--target", needed, "none", "name it by --target")
+        raise MuhatError("--target", needed, "none", "name the column with --target")
     if intervals not in INTERVALS:
         raise MuhatError(unknown_name("--intervals", intervals, INTERVALS))
 

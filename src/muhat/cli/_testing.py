@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from muhat._arrays import Array
 from muhat._python_lines import options_set, two_files_lines, two_groups_lines
 from muhat._text import count
 from muhat._wording import is_at_floor, listed_names, rows_text
-from muhat.cli._command_line import errors_named, standard_output
+from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import (
     FOUND,
     AsJson,
@@ -46,7 +46,6 @@ from muhat.cli._outputs import (
     check_outputs,
     check_report,
     console_of,
-    noted_warnings,
     print_sentence,
     print_written,
 )
@@ -101,8 +100,8 @@ def two_samples_command(
         Argument(
             metavar="FILE [FILE]",
             show_default=False,
-            help="Two samples, each a file of rows (.csv, .parquet and others); "
-            "or one file with --by.",
+            help="Either two files, one for each sample (.csv, .parquet and others), or one file "
+            "with --by.",
         ),
     ],
     by: Annotated[
@@ -110,7 +109,7 @@ def two_samples_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of the one file whose two values name the samples.",
+            help="Column that has the sample of each row. It must have two values.",
         ),
     ] = None,
     kernel: Kernels = None,
@@ -134,7 +133,7 @@ def two_samples_command(
     level = checked_level(fail_below, permutations)
     check_figure(out)
     check_report(report)
-    check_outputs(files, out=out, report=report)
+    replaced = check_outputs(files, out=out, report=report)
     reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     test = TwoSampleTest(
         kernel or None,
@@ -145,7 +144,7 @@ def two_samples_command(
         random_state=random_state,
     )
     is_large = by is None and not one_hot and len(files) == 2 and are_large(files)
-    with noted_warnings() as warned, errors_named({"TwoSampleTest": "muhat test"}):
+    with errors_named({"TwoSampleTest": "muhat test"}):
         if is_large:
             tested = _test_large_files(test, files, reading)
         elif by is None:
@@ -163,12 +162,13 @@ def two_samples_command(
             data=tested.samples,
             code=lines,
             settings={"random_state": random_state, "standardize": standardize, **given},
-            warnings=warned,
+            warnings=shown_warnings(),
             level=level,
         )
     with standard_output():
         if as_json:
-            echo(json.dumps({"samples": [*result.names], **result.to_dict(level)}, allow_nan=False))
+            found = {"samples": [*result.names], **result.to_dict(level)}
+            echo(json.dumps({**found, "warnings": shown_warnings()}, allow_nan=False))
         else:
             _print_two_samples(result, level)
     figure = None
@@ -176,7 +176,7 @@ def two_samples_command(
         from muhat.plots import figure_of_test  # here, as it takes long to import
 
         figure = figure_of_test(result, level=level)
-    finish(result, figure, out, report, fail_below, as_json)
+    finish(result, figure, out, report, fail_below, as_json, replaced)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,6 +296,7 @@ def finish(
     report: Path | None,
     fail_below: float | None,
     as_json: bool,
+    replaced: Container[Path],
 ) -> None:
     """Write the figure, print what was written, and exit with the status for pipelines."""
     if out is not None:
@@ -304,7 +305,7 @@ def finish(
         save(figure, out)
     if not as_json:
         with standard_output():
-            print_written(Figure=out, Report=report)
+            print_written(replaced, Figure=out, Report=report)
     tolerance = getattr(result, "tolerance", None)
     p_value = result.p_value if tolerance is None else tolerance.p_value
     if fail_below is not None and p_value <= fail_below:
@@ -344,7 +345,7 @@ def _one_file(
 ) -> _SamplePair:
     """Return the two samples that the values of a column name."""
     if len(files) != 1:
-        needed, advice = "one file is needed with it", "leave it out for two files"
+        needed, advice = "one file is needed with --by", "leave out --by to compare two files"
         raise MuhatError("--by", needed, len(files), advice)
     sample = read_sample(files[0], reading, one_hot, [by])
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
@@ -354,7 +355,7 @@ def _one_file(
         listed = listed_names(map(repr, groups), 3)
         needed, advice = f"column {by!r} must have two values", ""
         if len(groups) > 2:
-            advice = "select rows of two of them first, or use muhat groups"
+            advice = "keep only the rows of two values, or use muhat groups"
         raise MuhatError("--by", needed, f"{len(groups)} ({listed})", advice)
     tables, numbers = [], []
     for group in groups:
@@ -403,9 +404,9 @@ def print_floor(console: Console, result: Result) -> None:
     """Say how a p-value that is a bound can be followed further."""
     if result.is_at_floor:
         n = result.n_permutations
-        least = f"{result.p_value:.3g} is the least p that {n:,} permutations can give"
-        more = f"--permutations {10 * (n + 1) - 1} looks further"
-        print_sentence(console, f"{least}; {more}.")
+        least = f"{result.p_value:.3g} is the smallest p-value that {n:,} permutations can give."
+        more = f"Use --permutations {10 * (n + 1) - 1} to find out whether p is smaller."
+        print_sentence(console, f"{least} {more}")
 
 
 def _print_two_samples(result: TwoSampleResult, level: float) -> None:
@@ -424,21 +425,18 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
 
 
 def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
-    """Return the columns that differ most, with shift, share and p-value."""
+    """Return the columns that differ most, with their change, distance and p-value."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("column", no_wrap=True)
-    shift = f"mean of {second} −\nmean of {first}\n(standard deviations)"
-    for title in (shift, "difference\n(% of its maximum)", "p, corrected\nfor all columns"):
+    change = f"change from {first}\nto {second}"
+    for title in (change, "difference\n(% of its maximum)", "p, corrected\nfor all columns"):
         table.add_column(title, justify="right")
     for each in result.features[:MAX_LISTED]:
         is_bound = is_at_floor(each.p_value, result.n_permutations, result.is_complete)
         p = f"{each.p_value:.3g}"
         if is_bound:
             p = f"≤ {p}"
-        size = size_text(each)
-        if "→" in size:
-            table.caption = f"→: from {first} to {second}"
-        table.add_row(each.name, size, f"{100 * each.share:.2f}", p)
+        table.add_row(each.name, size_text(each), f"{100 * each.share:.2f}", p)
     return table
 
 

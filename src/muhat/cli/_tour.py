@@ -181,13 +181,16 @@ TITLES = {
 
 def tour_command(
     out: Annotated[
-        Path, Option(metavar="FOLDER", help="Write pictures, report and model here.")
+        Path, Option(metavar="FOLDER", help="Folder for pictures, report and model.")
     ] = Path("muhat-tour"),
 ) -> None:
     """Answer seven questions on bundled data, with pictures and Python code, in under a minute."""
     if out.exists() and not out.is_dir():
-        raise MuhatError("--out", "a folder is needed", f"a file, {str(out)!r}", "name another")
+        raise MuhatError(
+            "--out", "a folder is needed", f"the file {str(out)!r}", "choose another name"
+        )
     out.mkdir(parents=True, exist_ok=True)
+    replaced = set(out.iterdir())
     overview = Figure(figsize=(15, 8), layout="constrained")
     panels = iter(overview.subplots(2, 3).flat)
     with chdir(out), standard_output():
@@ -200,11 +203,12 @@ def tour_command(
             figure = Figure(figsize=(5.8, 3.6), layout="constrained")
             answer.display.plot(figure.subplots())
             save(figure, f"{name}.png")
-            echo(f"Figure: {out / name}.png\n")
+            print_written(replaced, Figure=out / f"{name}.png")
+            echo("")
             if name in TITLES:
                 _draw_panel(TITLES[name], answer.display, next(panels))
         save(overview, "tour.png")
-        print_written(Report=out / "report.html", Saved=out / "model.muhat")
+        print_written(replaced, Report=out / "report.html", Saved=out / "model.muhat")
         echo(f"Six figures in one: {out / 'tour.png'}")
         echo("Next: muhat test a.csv b.csv, or muhat --help.")
 

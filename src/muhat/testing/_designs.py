@@ -70,7 +70,7 @@ def encode(what: str, values: Any, n: int | None = None) -> Codes:
     missing = np.flatnonzero([each is None or each != each for each in labels.tolist()])
     if missing.size:
         got = f"{missing.size} missing (first: row {missing[0]})"
-        advice = "drop these rows, or give them a label of their own"
+        advice = "drop these rows, or give them another label"
         raise MuhatError(WHO, f"{what} must have a label for each row", got, advice)
     distinct, codes = distinct_labels(labels)
     return Codes(tuple(distinct.tolist()), codes, None if title is None else str(title))
@@ -212,10 +212,10 @@ class GroupDesign:
         each = f"{size} random rows of each cluster are"
         if size == 1:
             each = "one random row of each cluster is"
-        sentence = f"Clusters differ in size between groups, so {each} compared"
+        sentence = f"The size of clusters differs between groups, so only {each} compared"
         n_left_out = int((~is_large).sum())
         if n_left_out:
-            sentence += f"; {n_left_out:,} smaller clusters are left out"
+            sentence += f", and {n_left_out:,} smaller clusters are left out"
         return replace(found, left_out=(f"{sentence}.",))
 
     def _common_size(self) -> int:
@@ -345,7 +345,7 @@ class GroupDesign:
         """Raise MuhatError if no relabeling differs from the observed labels."""
         if self.counts.sum(axis=0).max() == 1:
             what = "row" if clusters is None else "cluster"
-            needed = f"some group must have two {what}s, or nothing can be compared"
+            needed = f"at least one group must have two or more {what}s"
             raise MuhatError(WHO, needed, f"{self.n_groups:,} groups of one {what}")
         if self.is_permutable:
             return
@@ -355,9 +355,9 @@ class GroupDesign:
         what = "pairs"
         if pairs is None:
             what = "strata"
-        needed = f"some of {what} must have rows of two groups, or nothing can be permuted"
+        needed = f"some of {what} must have rows of two or more groups"
         got = f"one group in each of {len(self.counts):,}"
-        raise MuhatError(WHO, needed, got, f"leave out {what}, or give coarser ones")
+        raise MuhatError(WHO, needed, got, f"leave out {what}, or use coarser ones")
 
 
 def _arrangements(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -396,7 +396,7 @@ def _check_clusters(clusters: Codes, groups: Codes, stratum: Array) -> None:
             got = f"two in cluster {clusters.names[mixed[0]]!r}"
             advice = ""
             if what == "group":
-                advice = "give units whose labels differ inside as pairs"
+                advice = "pass units with rows in several groups as pairs"
             raise MuhatError(WHO, needed, got, advice)
 
 

@@ -22,6 +22,9 @@ MIN_STANDARD_ERRORS = 2
 MIN_SPREAD_RATIO, MIN_SPREAD_ERRORS = 1.05, 3
 """Least ratio of standard deviations, and standard errors of its logarithm, that is named."""
 
+N_FURTHEST, MIN_ROWS_WITHOUT = 2, 20
+"""Rows that must not make a spread alone, and the fewest rows of a sample to leave them out of."""
+
 VARIANCE_TOLERANCE = 1e-12
 """By how much the variance of 0/1 values may differ from share · (1 − share)."""
 
@@ -61,11 +64,13 @@ def with_medians(
     features: Sequence[FeatureDifference], x: Array, y: Array, columns: Sequence[str]
 ) -> tuple[FeatureDifference, ...]:
     """Return features with medians where few rows, far from all others, make the spread."""
-    low, _ = far_limits(in_units(np.concatenate([x, y])))
-    far = {columns[place]: place for place in np.flatnonzero(np.isfinite(low)).tolist()}
+    scaled = in_units(np.concatenate([x, y]))
+    low, _ = far_limits(scaled)
+    is_far = np.isfinite(low) | _two_rows_widen(scaled[: len(x)], scaled[len(x) :])
+    far = {columns[place]: place for place in np.flatnonzero(is_far).tolist()}
     found = []
     for each in features:
-        if each.name in far:
+        if each.name in far and not each.is_indicator:
             quartiles = [np.quantile(rows[:, far[each.name]], [0.25, 0.5, 0.75]) for rows in (x, y)]
             spreads = [(high - low) / NORMAL_RANGE for low, _, high in quartiles]
             within = hypot(spreads[0] * len(x) ** 0.5, spreads[1] * len(y) ** 0.5)
@@ -76,6 +81,30 @@ def with_medians(
                 each = replace(each, differs_in=what_differs(each, (len(x), len(y))))
         found.append(each)
     return tuple(found)
+
+
+def _two_rows_widen(x: Array, y: Array) -> Array:
+    """Return for each column if its spreads differ clearly, but not without two rows of each."""
+    sizes = len(x), len(y)
+    found = np.zeros(x.shape[1], dtype=bool)
+    if min(sizes) < MIN_ROWS_WITHOUT:
+        return found
+    spreads = [rows.std(axis=0, ddof=1).tolist() for rows in (x, y)]
+    without = [_spread_without_furthest(rows).tolist() for rows in (x, y)]
+    for place in range(len(found)):
+        of_all = spreads[0][place], spreads[1][place]
+        of_most = without[0][place], without[1][place]
+        is_less = _log_ratio(of_most) <= _log_ratio(of_all) / 2
+        differs = _spread_differs(of_all, sizes) and not _spread_differs(of_most, sizes)
+        found[place] = differs and is_less
+    return found
+
+
+def _spread_without_furthest(rows: Array) -> Array:
+    """Return the standard deviation of each column without the two values furthest away."""
+    distances = np.abs(rows - np.median(rows, axis=0))
+    kept = np.argpartition(distances, -N_FURTHEST, axis=0)[:-N_FURTHEST]
+    return np.take_along_axis(rows, kept, axis=0).std(axis=0, ddof=1)
 
 
 def what_differs(each: FeatureDifference, sizes: tuple[int, int]) -> str:
@@ -97,22 +126,24 @@ def what_differs(each: FeatureDifference, sizes: tuple[int, int]) -> str:
     return "shape"
 
 
-def size_text(each: FeatureDifference, unit: str = "") -> str:
-    """Return how much a column differs, for tables: a shift, shares, medians or spreads.
-
-    ``unit`` follows the shift.
-    """
-    shift = f"{shift_text(each.shift)}{unit}"
+def size_text(each: FeatureDifference) -> str:
+    """Return what of a column differs, and how much: its mean, shares, median or spread."""
     if each.differs_in == "share" and each.means is not None:
         return " → ".join(share_texts(each.means))
     if each.medians is not None:
         return f"median {number(each.medians[0])} → {number(each.medians[1])}"
-    if "spread" in each.differs_in and each.spreads is not None:
-        spreads = f"SD {' → '.join(_distinguishable(each.spreads))}"
-        if unit:
-            return spreads
-        return f"{shift}; {spreads}"
-    return shift
+    shift = f"mean {shift_text(each.shift)} SD"
+    if "spread" not in each.differs_in or each.spreads is None:
+        return shift
+    spreads = f"SD {' → '.join(_distinguishable(each.spreads))}"
+    if each.differs_in == "spread":
+        return spreads
+    return f"{shift}; {spreads}"
+
+
+def change_title(first: str, second: str) -> str:
+    """Return the title of a column of such sizes."""
+    return f"change from {first} to {second} (SD: standard deviations)"
 
 
 def change_text(
@@ -125,24 +156,24 @@ def change_text(
         if INDICATOR in each.name:
             name = each.name
         first, second = share_texts(each.means)
-        return f"{name}, {second} of {names[1]} and {first} of {names[0]}"
+        return f"{name} in {second} of the rows of {names[1]} and {first} of those of {names[0]}"
     if each.medians is not None:
-        few = "a few of its values are far from all others"
+        few = "the median is used because a few values are extreme"
         if kind == "shape":
-            return f"spread or shape of the distribution of {column}, more than its median ({few})"
+            return f"{column}, in the spread or shape of its distribution, not its median"
         size = number(abs(each.medians[1] - each.medians[0]), 2)
         return f"median of {column}, {size} {_side(each.shift)} {where} ({few})"
     if kind == "shape":
         if each.spreads is None:
-            return f"spread or shape of the distribution of {column}, more than its mean"
-        return f"shape of the distribution of {column}, more than its mean or spread"
+            return f"{column}, in the spread or shape of its distribution rather than its mean"
+        return f"{column}, in the shape of its distribution rather than its mean or spread"
     shifted = f"mean of {column}, {shift_words(each.shift, where)}"
     if kind == "mean" or each.spreads is None:
         return shifted
     spread = _spread_words(each.spreads, names)
     if kind == "spread":
         return f"{each.name} varies {spread}"
-    return f"{shifted}; it also varies {spread}"
+    return f"{shifted}; {column} also varies {spread}"
 
 
 def quoted_name(name: str) -> str:
