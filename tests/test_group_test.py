@@ -677,7 +677,7 @@ def test_p_values_of_few_rows_say_so():
         (
             list("aabbaa"),
             {"strata": [1, 1, 2, 2, 3, 3]},
-            "some of strata must have rows of two groups",
+            "some of strata must have rows of two or more groups",
         ),
         (
             list("aabbaa"),

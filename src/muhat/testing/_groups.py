@@ -212,6 +212,7 @@ class GroupTest(PermutationTest):
             strata=_title_of(codes, "strata"),
             pairs_by=_title_of(codes, "pairs"),
             n_clusters=_n_clusters(codes, design),
+            clusters_by=_title_of(codes, "clusters"),
             rows_together=int(design.sizes[0]) if design.are_bins else 1,
             tolerance=found.tolerance,
             left_out=design.left_out,
