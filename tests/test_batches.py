@@ -381,8 +381,8 @@ def test_a_null_of_parquet_is_a_hole(tmp_path):
     [
         ("NA,1", "column 'a' must have no missing values, got one in line 52, batch 12"),
         ("inf,1", "column 'a' must have no infinite values, got one in line 52, batch 12"),
-        ("1,2,3", "2 fields, as the first, got 3 in line 52, batch 12"),
-        ("1", "2 fields, as the first, got 1 in line 52, batch 12"),
+        ("1,2,3", "2 fields, as the first line has, got 3 in line 52, batch 12"),
+        ("1", "2 fields, as the first line has, got 1 in line 52, batch 12"),
         (
             "1,red",
             "column 'b' must be numeric, got 'red' in line 52, batch 12 (counted from 0); "
@@ -484,7 +484,7 @@ def test_a_file_that_changed_between_passes_is_refused(tmp_path, ending):
     written(tmp_path, ending, FRAME[:-1])
     with pytest.raises(
         BatchError,
-        match=r"must not change while it is being read .* got another size or modification time",
+        match=r"must not change after they were opened, got another size or modification time",
     ) as caught:
         next(iter(batches))
     assert (caught.value.batch, caught.value.row) == (0, None)
@@ -515,7 +515,7 @@ def test_files_that_come_or_go_in_a_folder_are_refused(tmp_path):
     folder = folder_of(tmp_path, FRAME, FRAME)
     batches = open_batches(folder)
     FRAME.to_parquet(folder / "part-2.parquet")
-    with pytest.raises(BatchError, match="must not change while it is being read"):
+    with pytest.raises(BatchError, match="must not change after they were opened"):
         next(iter(batches))
     batches = open_batches(folder)
     (folder / "part-1.parquet").unlink()

@@ -275,7 +275,7 @@ def test_what_is_no_sample_is_refused_with_the_way_to_one(rows, sentence):
 
 
 def test_the_filter_that_cannot_be_compared_is_named():
-    with pytest.raises(ValueError, match="one rule; KME can only be scored"):
+    with pytest.raises(ValueError, match="the same rule; KME can only be scored"):
         KernelMean(filter=["kme", "f-kmse"], selection="gcv").fit(X)
 
 

@@ -93,7 +93,7 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
         in result.stdout.split(fit)[1]
     )
     assert (
-        "each row from all others, 90 % intervals by leave-one-out residuals; rows counted"
+        "each row from all others, with 90 % intervals from leave-one-out residuals, rows counted"
         in result.stdout
     )
     assert "inside" not in result.stdout

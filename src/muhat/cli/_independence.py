@@ -166,7 +166,8 @@ def _of_columns(table: DataSet, names: Sequence[str], values: dict[str, list[str
 def _print_independence(result: IndependenceResult, size: str, level: float) -> None:
     """Print how strong the dependence is, and the verdict."""
     console = console_of()
-    correlation = f"kernel correlation {result.correlation:.2g} (0: none, 1: the most)"
+    scale = "on a scale from 0 (independent) to 1"
+    correlation = f"kernel correlation {result.correlation:.2g}, {scale}"
     print_sentence(console, f"{size}; {correlation}")
     print_sentence(console, result.verdict(level), verdict_style(result, level))
     print_floor(console, result)

@@ -267,7 +267,7 @@ def _unusual_table(result: ComponentsResult) -> Table:
     """Return the most unusual rows."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("most unusual rows\n(counted from 1)", justify="right")
-    table.add_column("error of the row,\nleft out", justify="right")
+    table.add_column("error of the row\nwhen left out", justify="right")
     table.add_column("novelty p (share of rows\nat least as unusual)", justify="right")
     for place in result.unusual[: MAX_LISTED // 2].tolist():
         number = str(result.row_numbers[place])

@@ -320,8 +320,8 @@ def _print(result: PredictionResult) -> None:
     for place in np.argsort(-result.importance)[:MAX_LISTED]:
         effects.add_row(result.columns[place], f"{result.importance[place]:.4g}")
     console.print(effects)
-    made = f"{100 * result.confidence:g} % intervals by {intervals_text(result.intervals)}"
-    print_sentence(console, f"{result.name}, {made}; rows counted from 1:")
+    made = f"{100 * result.confidence:g} % intervals from {intervals_text(result.intervals)}"
+    print_sentence(console, f"Predictions of {result.name}, with {made}, rows counted from 1:")
     console.print(_table(result))
 
 

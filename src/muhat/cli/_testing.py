@@ -320,7 +320,10 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
     """Return the samples of two files, the columns of the second in the order of the first."""
     if len(files) != 2:
         needed = "two files are needed, or one with --by"
-        raise MuhatError("muhat test", needed, count(len(files), "file"))
+        advice = "add a file, or name the column of samples with --by"
+        if len(files) > 2:
+            advice = "use muhat groups for more than two samples"
+        raise MuhatError("muhat test", needed, count(len(files), "file"), advice)
     for file in files:  # the second must not be found missing after the first has been read
         check_not_empty(file, str(file))
     samples = []
@@ -429,7 +432,7 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("column", no_wrap=True)
     change = f"change from {first}\nto {second}"
-    for title in (change, "difference\n(% of its maximum)", "p, corrected\nfor all columns"):
+    for title in (change, "energy distance\n(% of its maximum)", "p, corrected\nfor all columns"):
         table.add_column(title, justify="right")
     for each in result.features[:MAX_LISTED]:
         is_bound = is_at_floor(each.p_value, result.n_permutations, result.is_complete)

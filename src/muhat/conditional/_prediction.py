@@ -260,7 +260,7 @@ class PredictionResult(Reportable):
         model = self.model
         setting = setting_text(model.filter_.symbol, model.choice_.parameter)
         how = f"{name_of(model.filter_)} filter, {setting}"
-        return f"{how[0].upper()}{how[1:]}, {short(model.kernel_)}"
+        return f"{how[0].upper()}{how[1:]}, kernel {short(model.kernel_)}"
 
     def verdict(self) -> str:
         """Return how well these rows are predicted, with warnings, in sentences."""

@@ -343,8 +343,8 @@ class FileBatches:
 
     def _check_unchanged(self, files: Iterable[Path]) -> None:
         """Raise RowsError for files that are new, gone, or written to since all were opened."""
-        needed = "a file must not change while it is being read"
-        advice = "open the file again"
+        needed = "the data must not change after they were opened"
+        advice = "open them again"
         try:
             states = file_states(files)
         except OSError as problem:
