@@ -54,6 +54,7 @@ def test_a_design_is_that_of_the_library(shops, design):
     printed = json.loads(run(*options).stdout)
     test = GroupTest(n_permutations=99)
     expected = test.test(shops[["price", "amount"]], shops["shop"], **{design: shops["day"]})
+    assert printed.pop("warnings") == []
     assert printed == json.loads(json.dumps({"data": "sales", **expected.to_dict()}))
     assert printed["groups"][0]["group"] == "south"
     assert len(printed["pairs"]) == 6
