@@ -109,9 +109,9 @@ def note(results: dict[str, Any]) -> str:
     commits = sorted({results[group]["commit"] for group, *_ in ROWS})
     return (
         "A speed-up of 2× means that muhat takes half the time of the other package; below 1×, "
-        f"muhat is slower. The first {len(TASKS)} rows are processor times on one thread, by "
-        f"`benchmarks/peers/coming_from.py`; the other {len(ROWS)} are wall times on two cores, by "
-        f"`make bench` (commit {' and '.join(commits)})."
+        f"muhat is slower. The first {len(TASKS)} rows compare processor times on one thread "
+        f"(`benchmarks/peers/coming_from.py`). The other {len(ROWS)} compare wall times on two "
+        f"cores (`make bench`, commit {' and '.join(commits)})."
     )
 
 

@@ -8,12 +8,12 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Ratio:
-    """One measurement against another, with the limit it should keep."""
+    """One measurement against another, and the limit it should keep, if it has one."""
 
     what: str
     ours: float
     peer: float
-    limit: float
+    limit: float | None = None
     larger_is_better: bool = False
     unit: str = " s"
 
@@ -24,14 +24,19 @@ class Ratio:
 
     @property
     def kept(self) -> bool:
-        """Whether the limit is kept."""
+        """Whether the limit is kept; true without one."""
+        if self.limit is None:
+            return True
         return self.value >= self.limit if self.larger_is_better else self.value <= self.limit
 
     def __str__(self) -> str:
+        times = f"{self.ours:9.4f}{self.unit} against {self.peer:9.4f}{self.unit}"
+        line = f"{self.what:72} {times}  {self.value:9.3g}"
+        if self.limit is None:
+            return f"{line}  (no limit)"
         sign = "≥" if self.larger_is_better else "≤"
         verdict = "kept" if self.kept else "MISSED"
-        times = f"{self.ours:9.4f}{self.unit} against {self.peer:9.4f}{self.unit}"
-        return f"{self.what:72} {times}  {self.value:9.3g}  ({sign} {self.limit:g}: {verdict})"
+        return f"{line}  ({sign} {self.limit:g}: {verdict})"
 
 
 def medians(*works: Callable[[], object], rounds: int = 5) -> list[float]:

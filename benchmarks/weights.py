@@ -1,7 +1,8 @@
 """Power of the default tests by the weights of their families, on draws for tuning.
 
-``python -m benchmarks.weights 100`` prints what docs/tests.md shows. The seed is not that of the
-evidence, on which nothing is chosen.
+``python -m benchmarks.weights 100 499`` takes 100 draws of each law, and 499 permutations.
+docs/tests-design.md shows more of the same draws. No seed is that of the evidence, on which nothing
+is chosen.
 """
 
 from __future__ import annotations
@@ -18,9 +19,14 @@ from muhat.testing import _independence as independence
 from muhat.testing import _two_samples as two_samples
 from muhat.testing._permutations import PermutationTable
 from paper._alternatives import DEPENDENCE, DIFFERENCES, Alternative
-from paper.experiments.alternatives_of_tests import LEVEL, plain_dependence, plain_difference
+from paper.experiments.alternatives_of_tests import (
+    FORMER,
+    LEVEL,
+    plain_dependence,
+    plain_difference,
+)
 
-SEED = 910001
+SEEDS = {"independence": 910001, "two samples": 331907}
 """Of the draws that weights were chosen on."""
 
 Weights = Sequence[float]
@@ -38,7 +44,7 @@ PROBLEMS: Mapping[str, tuple[Any, Any, Mapping[str, Alternative], Any, Sequence[
         two_samples,
         DIFFERENCES,
         plain_difference,
-        [(1, 0), (0, 1), (0.9, 0.1), (0.85, 0.15), (0.8, 0.2), (0.5, 0.5)],
+        [(1, 0), (0, 1), (0.95, 0.05), (0.92, 0.08), (0.9, 0.1), (0.88, 0.12), (0.85, 0.15)],
     ),
 }
 """By problem: the test, its module, the laws, the plain tests and the weights of the families."""
@@ -64,17 +70,24 @@ class _Tables:
 
 
 def power(problem: str, repetitions: int, n_permutations: int = 999) -> Iterator[list[Any]]:
-    """Yield, for each law, the power of the plain tests and of the default by its weights."""
+    """Yield, for each law, the power of the default by its weights, after that of other tests.
+
+    These are the plain tests and one soft maximum of all statistics.
+    """
     test, module, laws, plain, weights = PROBLEMS[problem]
     for place, (name, law) in enumerate(laws.items()):
         rejected = []
         for number in range(repetitions):
-            rng = np.random.default_rng([SEED, list(PROBLEMS).index(problem), place, number])
+            rng = np.random.default_rng(
+                [SEEDS[problem], list(PROBLEMS).index(problem), place, number]
+            )
             X, Y = law.draw(rng, law.n)
-            seed = int(rng.integers(2**31))
-            with _Tables(module) as tables:
-                test(n_permutations=n_permutations, random_state=seed, n_jobs=1).test(X, Y)
+            options: dict[str, Any] = {"n_permutations": n_permutations, "n_jobs": 1}
+            options["random_state"] = int(rng.integers(2**31))
             p_values = list(plain(X, Y, n_permutations, rng).values())
+            p_values.append(test(**FORMER[problem], **options).test(X, Y).p_value)
+            with _Tables(module) as tables:
+                test(**options).test(X, Y)
             for some in weights:
                 families = []
                 for family, weight in zip(tables.last.families, some, strict=True):
@@ -85,11 +98,11 @@ def power(problem: str, repetitions: int, n_permutations: int = 999) -> Iterator
         yield [name, law.n, *np.mean(rejected, axis=0).tolist()]
 
 
-def main(repetitions: int) -> None:
+def main(repetitions: int, n_permutations: int) -> None:
     """Print a table for each problem."""
     for problem, (*_, weights) in PROBLEMS.items():
-        print(f"{problem}, {repetitions} repetitions; plain tests, then weights {weights}")
-        for name, n, *powers in power(problem, repetitions):
+        print(f"{problem}, {repetitions} draws; plain tests, one soft maximum, weights {weights}")
+        for name, n, *powers in power(problem, repetitions, n_permutations):
             print(
                 f"| {name} ({n}) | " + " | ".join(f"{each:.2f}" for each in powers) + " |",
                 flush=True,
@@ -97,4 +110,4 @@ def main(repetitions: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -3,7 +3,7 @@ Which kernel mean estimator is best?
 ====================================
 
 The data are sixty tumours with 30 measurements each: few rows, many columns. ``compare`` scores
-every filter by exact leave-one-out, and says how sure the result is.
+every filter by exact leave-one-out, and tests whether any filter is better than the plain average.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -2,8 +2,8 @@
 Reweight a sample to match another
 ==================================
 
-Kernel mean matching finds weights for patients below 50, so that they look like the patients
-above 50. Averages of other columns then move too.
+Kernel mean matching finds weights for patients below 50, so that their weighted distribution is
+like that of the patients above 50. The average of y then changes as well.
 """
 
 import matplotlib.pyplot as plt

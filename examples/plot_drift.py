@@ -2,9 +2,9 @@
 New speakers: a drift detector
 ==============================
 
-Do new data still have the distribution of the reference? The reference is 330
-vowels of eight speakers. Three batches are other vowels of the same eight; seven batches are of
-one new speaker each. The probability of any false alarm, over all batches, is at most 5 %.
+Do new data still have the distribution of the reference? The reference is 330 vowels of eight
+speakers. Three batches are other vowels of the same eight speakers. Seven batches are vowels of one
+new speaker each. The probability of any false alarm, over all batches, is at most 5 %.
 """
 
 import numpy as np

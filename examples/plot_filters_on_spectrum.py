@@ -2,8 +2,8 @@
 Filters as functions of eigenvalues
 ===================================
 
-A filter is a function of the eigenvalues of K/n: the share of each component that is kept. The
-data are the first 100 rows of the vowel data.
+A filter is a function of the eigenvalues of K/n, where K is the Gram matrix of n rows. It says
+which share of each principal component is kept. The data are 100 rows of the vowel data.
 """
 
 from muhat import FilterDisplay, compare, load_dataset

@@ -2,9 +2,9 @@
 Kernel PCA: components, noise, unusual digits
 =============================================
 
-How many components do noisy digits have? What do they look like without the noise? Which digits
-are unusual? Noise is added to every pixel of scikit-learn's digits; 600 digits are fitted, others
-are denoised.
+How many components do noisy digits have? What do they look like without the noise? Which digits are
+unusual? Noise is added to every pixel of scikit-learn's digits. The model is fitted to 600 digits,
+and noise is removed from others.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Leave-one-out predictions without refits
 ========================================
 
-Each row is predicted from all other rows, exactly, from one eigendecomposition. No refits and no
-split of the data are needed. y is the progression of diabetes, x ten measurements of 442 patients.
+Each row is predicted from all other rows. One eigendecomposition gives all these predictions
+exactly, without refits. y is the progression of diabetes, x ten measurements of 442 patients.
 """
 
 from sklearn.datasets import load_diabetes

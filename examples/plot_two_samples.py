@@ -3,7 +3,7 @@ Do two samples come from one distribution?
 ==========================================
 
 The test gives one exact p-value for many kernels, bandwidths and statistics. The witness function
-is large where the first sample has more rows. The data are wines of two growers.
+is positive where the first sample is denser. The data are wines of two growers.
 """
 
 from sklearn.datasets import load_wine

@@ -2,8 +2,8 @@
 Typical and untypical digits
 ============================
 
-The value of a kernel mean at a row says how typical the row is. The data are the 182 handwritten
-ones among scikit-learn's digits.
+The value of a kernel mean at a row says how typical the row is. The data are the 182 images of the
+digit 1 in scikit-learn's digits.
 """
 
 import matplotlib.pyplot as plt

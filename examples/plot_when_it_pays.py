@@ -2,8 +2,8 @@
 When does shrinkage pay?
 ========================
 
-The narrower the kernel, the more shrinkage gains. The data are 100 radar returns of the ionosphere
-with 34 columns; the bandwidths are multiples of the median distance.
+The narrower the kernel, the more error is removed by shrinkage. The data are 100 radar returns of
+the ionosphere with 34 columns; the bandwidths are multiples of the median distance.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Which columns differ?
 =====================
 
-A test of two samples also tests each column, corrected for the number of columns. The data are ten
-measurements of 60 benign and 60 malignant tumours.
+A test of two samples also gives a p-value for each column, corrected for the number of columns. The
+data are ten measurements of 60 benign and 60 malignant tumours.
 """
 
 import matplotlib.pyplot as plt

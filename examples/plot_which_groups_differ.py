@@ -3,8 +3,8 @@ Which groups differ?
 ====================
 
 Fifteen speakers say eleven vowels: 90 rows of ten measurements for each vowel. Every speaker says
-every vowel, so labels are permuted within speakers. All vowels differ. Which of them differ by more
-than a tolerance?
+every vowel, so vowels are permuted within speakers. All vowels differ. The example asks which of
+them differ by more than a tolerance.
 """
 
 import numpy as np

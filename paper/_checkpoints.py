@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paper._experiment import Row, Task
+from paper._experiment import Row
 from paper._files import atomic_write
 
 CHECKPOINTS = ".checkpoints"
@@ -35,23 +35,21 @@ class Checkpoints:
     @classmethod
     def from_dependencies(cls, results: Path, name: str, *dependencies: object) -> "Checkpoints":
         """Return the checkpoints of tasks that depend on all this and on nothing else."""
-        digest = hashlib.sha256(canonical(dependencies).encode()).hexdigest()
+        content = json.dumps(dependencies, sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()
         return cls(results / CHECKPOINTS / f"{name}-{digest[:DIGEST_LENGTH]}")
 
-    def write(self, number: int, task: Task, finished: FinishedTask) -> None:
+    def write(self, number: int, finished: FinishedTask) -> None:
         """Write the checkpoint of a task."""
-        content = {"task": task, "seconds": finished.seconds, "rows": finished.rows}
-        atomic_write(self._path(number), as_json(content).encode())
+        content = {"seconds": finished.seconds, "rows": finished.rows}
+        atomic_write(self._path(number), json.dumps(content, default=_plain).encode())
 
-    def read(self, number: int, task: Task) -> FinishedTask | None:
-        """Return a task from its checkpoint; None if it is missing, broken or of another task."""
+    def read(self, number: int) -> FinishedTask | None:
+        """Return a task from its checkpoint; None if it is missing or broken."""
         try:
-            content = json.loads(self._path(number).read_bytes())
-            if canonical(content["task"]) == canonical(task):
-                return FinishedTask(content["rows"], content["seconds"])
-        except (OSError, ValueError, LookupError, TypeError):
-            pass
-        return None
+            return FinishedTask(**json.loads(self._path(number).read_bytes()))
+        except (OSError, ValueError, TypeError):
+            return None
 
     def delete(self) -> None:
         """Delete them all."""
@@ -63,20 +61,9 @@ class Checkpoints:
         return self.folder / f"{number}.json"
 
 
-def as_json(content: object, *, sort_keys: bool = False) -> str:
-    """Return content as JSON, with NumPy's numbers and arrays as plain ones."""
-    return json.dumps(content, sort_keys=sort_keys, default=_plain)
-
-
-def canonical(content: object) -> str:
-    """Return the same text for the same content.
-
-    Examples
-    --------
-    >>> canonical({"b": (1, 2.5), "a": None})
-    '{"a": null, "b": [1, 2.5]}'
-    """
-    return as_json(content, sort_keys=True)
+def through_json(content: Any) -> Any:
+    """Return content as it is read back from a file, with lists for tuples and arrays."""
+    return json.loads(json.dumps(content, default=_plain))
 
 
 def _plain(value: Any) -> Any:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
-import warnings
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
-
-from muhat.datasets import FOLDER_VARIABLE, NAMES, at_hand, load_dataset
+from muhat.datasets import FOLDER_VARIABLE
 from muhat.errors import MuhatError
 from muhat.plots import save
 from paper import (
     PAGES,
     Experiment,
-    Page,
     TaskError,
     draw,
     evidence_page,
@@ -27,7 +22,6 @@ from paper import (
     reproduce,
 )
 from paper._files import atomic_write
-from paper.experiments.conditional_accuracy import WINE_QUALITY, wine_quality
 
 RESULTS = Path("muhat-results")
 QUICK_RESULTS = Path("muhat-results-quick")
@@ -48,150 +42,113 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     An error of the user's and a task that failed are one sentence on stderr.
     """
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    app.command()(reproduce_command)
-    command: Any = typer.main.get_command(app)
-    if arguments is None:
-        given = sys.argv[1:]
-    else:
-        given = list(arguments)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            return command.main(given, prog_name="python -m paper", standalone_mode=False) or 0
-    except (typer.Abort, KeyboardInterrupt):
-        say("interrupted.")
+        _run(_parser().parse_args(arguments))
+    except KeyboardInterrupt:
         return INTERRUPTED
     except (MuhatError, TaskError, OSError) as problem:
-        say(problem)
-    except Exception as problem:
-        if not hasattr(problem, "format_message"):  # else it is one of the parser's
-            raise
-        say(problem.format_message())
-    return FAILED
+        print("paper:", " ".join(str(problem).split()), file=sys.stderr)
+        return FAILED
+    return 0
 
 
-def say(sentence: object) -> None:
-    """Print one line on stderr."""
-    print("paper:", " ".join(str(sentence).split()), file=sys.stderr)
-
-
-def all_experiments() -> dict[str, Experiment]:
-    """Return the experiments of all pages, by name."""
-    found: dict[str, Experiment] = {}
-    for page in PAGES.values():
-        found.update(page.experiments)
-    return found
-
-
-def groups() -> dict[str, list[str]]:
-    """Return the experiments of each page beyond the paper, by the name that stands for all."""
-    names = {name.removesuffix("-evidence"): list(page.experiments) for name, page in PAGES.items()}
-    del names["evidence"]
-    return names
-
-
-def _help_on_names() -> str:
-    of_the_paper = ", ".join(PAGES["evidence"].experiments)
-    beyond = [f"{name} for {', '.join(group)}" for name, group in groups().items()]
-    return (
-        f"Which: {of_the_paper}, all of these if none is named; beyond the paper, "
-        f"{'; '.join(beyond)}."
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m paper",
+        description="Reproduce the paper's figures and tables, and set them beside its claims on "
+        "a page. Interrupted at any moment, the same command resumes.",
     )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        help="experiments, or the name of a page for all of its own; by default those of the paper",
+    )
+    parser.add_argument("--list", action="store_true", help="print these names and exit")
+    parser.add_argument(
+        "--quick", action="store_true", help="run them small, in seconds: to see that all works"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help=f"the folder of tables and figures; by default {RESULTS}, with --quick "
+        f"{QUICK_RESULTS}",
+    )
+    parser.add_argument(
+        "--page",
+        type=Path,
+        help="the file of the evidence page; by default evidence.md among the tables",
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="the folder with data of table-2 and accuracy that are not in the package",
+    )
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="recompute finished experiments and overwrite results made with other settings",
+    )
+    parser.add_argument(
+        "--n-jobs", type=int, default=-1, help="how many tasks at a time; -1 for one per core"
+    )
+    return parser
 
 
-def reproduce_command(
-    names: Annotated[list[str] | None, typer.Argument(help=_help_on_names())] = None,
-    list_them: Annotated[
-        bool, typer.Option("--list", help="List the experiments and exit.")
-    ] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Run them small, in seconds: to see that all works.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help=f"The folder of tables and figures; by default {RESULTS}, "
-            f"with --quick {QUICK_RESULTS}."
-        ),
-    ] = None,
-    page: Annotated[
-        Path | None,
-        typer.Option(
-            help="The file of the evidence page; by default evidence.md among the tables."
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="The folder with data of table-2 and accuracy not in the package."),
-    ] = None,
-    again: Annotated[
-        bool,
-        typer.Option(
-            "--again",
-            help="Recompute finished experiments and overwrite results made with other settings.",
-        ),
-    ] = False,
-    n_jobs: Annotated[
-        int, typer.Option(help="How many tasks at a time; -1 for one per core.")
-    ] = -1,
-) -> None:
-    """Reproduce the paper's figures and tables, and set them beside its claims on a page.
-
-    Interrupted at any moment, the same command resumes.
-    """
-    if list_them:
-        for experiment in all_experiments().values():
-            typer.echo(f"{experiment.name:20}{experiment.title}")
+def _run(asked: argparse.Namespace) -> None:
+    if asked.list:
+        _print_names()
         return
-    chosen = _chosen(names or list(PAGES["evidence"].experiments))
-    folder = out or (QUICK_RESULTS if quick else RESULTS)
-    pages = _pages_of(chosen, page or folder / "evidence.md")
-    if data is not None:
-        os.environ[FOLDER_VARIABLE] = str(data.resolve())
-    _check_data(chosen, quick)
-    reproduce(chosen, folder, quick=quick, again=again, n_jobs=n_jobs)
+    if asked.data is not None:
+        os.environ[FOLDER_VARIABLE] = str(asked.data.resolve())
+    _check_data_folder()
+    folder = asked.out
+    if folder is None:
+        folder = RESULTS
+        if asked.quick:
+            folder = QUICK_RESULTS
+    chosen = _chosen(asked.names or ["evidence"])
+    reproduce(chosen, folder, quick=asked.quick, again=asked.again, n_jobs=asked.n_jobs)
     _write_figures(chosen, folder)
-    _write_pages(pages, folder)
-    if quick:
-        typer.echo("Quick run, far below the paper's sizes: no verdicts.")
-    for path in pages:
-        typer.echo(f"Evidence: {path}")
+    if asked.quick:
+        print("Quick run, far below the paper's sizes: no verdicts.")
+    _write_pages(chosen, folder, asked.page or folder / "evidence.md")
+
+
+def _print_names() -> None:
+    for name, page in PAGES.items():
+        print(f"{_short(name)}: {page.title}")
+        for experiment in page.experiments.values():
+            print(f"  {experiment.name:20}{experiment.title}")
+
+
+def _short(page: str) -> str:
+    """Return what a page is called on the command line."""
+    return page.removesuffix("-evidence")
 
 
 def _chosen(names: Iterable[str]) -> list[Experiment]:
-    """Return the experiments with these names, or of the groups with these names, each once."""
-    known, by_group = all_experiments(), groups()
-    chosen: dict[str, Experiment] = {}
+    """Return the experiments with these names, or of the pages with these names, each once."""
+    known = {}
+    for name, page in PAGES.items():
+        known[_short(name)] = list(page.experiments.values())
+        for experiment in page.experiments.values():
+            known[experiment.name] = [experiment]
+    chosen = {}
     for name in names:
-        if name not in known and name not in by_group:
-            raise _unknown(name, [*known, *by_group])
-        for each in by_group.get(name, [name]):
-            chosen[each] = known[each]
+        if name not in known:
+            needed = f"a name must be one of {', '.join(known)}"
+            raise MuhatError("reproduce", needed, repr(name))
+        for experiment in known[name]:
+            chosen[experiment.name] = experiment
     return list(chosen.values())
 
 
-def _unknown(name: str, names: list[str]) -> MuhatError:
-    close = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-    advice = ""
-    if close:
-        advice = f"did you mean {close[0]!r}?"
-    return MuhatError(
-        "reproduce", f"the name must be one of {', '.join(names)}", repr(name), advice
-    )
-
-
-def _pages_of(chosen: Iterable[Experiment], first: Path) -> dict[Path, Page]:
-    """Return the pages that show any of the experiments, by their files."""
-    names = {experiment.name for experiment in chosen}
-    pages = {}
-    for name, page in PAGES.items():
-        if names & page.experiments.keys():
-            path = first
-            if name != "evidence":
-                path = first.with_name(f"{name}.md")
-            pages[path] = page
-    return pages
+def _check_data_folder() -> None:
+    """Raise MuhatError if the folder that is named for data is none."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if folder and not Path(folder).is_dir():
+        needed = f"--data or {FOLDER_VARIABLE} must name a folder"
+        raise MuhatError("reproduce", needed, folder, "no such folder")
 
 
 def _write_figures(chosen: Iterable[Experiment], folder: Path) -> None:
@@ -201,41 +158,15 @@ def _write_figures(chosen: Iterable[Experiment], folder: Path) -> None:
             save(figure, folder / f"{experiment.name}{ending}")
 
 
-def _write_pages(pages: dict[Path, Page], folder: Path) -> None:
-    for path, page in pages.items():
+def _write_pages(chosen: Iterable[Experiment], folder: Path, first: Path) -> None:
+    """Write the pages that show any of the experiments, that on the paper as ``first``."""
+    for name, page in PAGES.items():
+        if not any(experiment.name in page.experiments for experiment in chosen):
+            continue
+        path = first
+        if name != "evidence":
+            path = first.with_name(f"{name}.md")
         path.parent.mkdir(parents=True, exist_ok=True)
         finished = read_finished(folder, page.experiments.values())
         atomic_write(path, evidence_page(page, finished, folder, path).encode())
-
-
-def _check_data(chosen: Iterable[Experiment], quick: bool) -> None:
-    """Raise MuhatError for a folder without data or with wrong data; print what is missing."""
-    folder = os.environ.get(FOLDER_VARIABLE)
-    if folder and not _has_data(Path(folder)):
-        load_dataset("svmguide2")  # raises MuhatError and says where to get what is missing
-    names = {experiment.name for experiment in chosen}
-    if quick:
-        return
-    if "accuracy" in names:
-        if "wine-quality" in all_experiments()["accuracy"].settings(False)["datasets"]:
-            wine_quality()
-        else:
-            advice = f"--data names the folder that has {WINE_QUALITY}.csv"
-            say(f"accuracy is without wine-quality; {advice}.")
-    if "table-2" in names:
-        for name in at_hand():
-            load_dataset(name)
-        missing = []
-        for name in NAMES:
-            if name not in at_hand():
-                missing.append(name)
-        if missing:
-            say(f"table-2 is without {', '.join(missing)}; --data names the folder that has them.")
-
-
-def _has_data(folder: Path) -> bool:
-    """Whether a folder has the file of any data set."""
-    for name in (*NAMES, WINE_QUALITY):
-        if (folder / name).is_file() or (folder / f"{name}.csv").is_file():
-            return True
-    return False
+        print(f"Evidence: {path}")

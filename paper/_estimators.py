@@ -149,8 +149,12 @@ def _by_leave_one_out(
     The samples are looked at one by one, as ``KernelMean`` does, so that each has grids of its own,
     refined.
     """
-    filters = [filter_named(name, kappa2) for name in names]
-    choices = [LeaveOneOut().choices(problem, filters) for problem in exact.problems]
+    filters = []
+    for name in names:
+        filters.append(filter_named(name, kappa2))
+    choices = []
+    for problem in exact.problems:
+        choices.append(LeaveOneOut().choices(problem, filters))
     kept = []
     for each, problem in zip(choices, exact.problems, strict=True):
         kept.append([choice.shrinkage(problem) for choice in each])
@@ -162,7 +166,9 @@ def _by_leave_one_out(
 
 def _oracles(exact: ExactLosses, chosen: dict[str, Array], kappa2: float) -> list[EstimatorLosses]:
     """Return the least losses that any rule could reach: over all λ, t, s or truncations."""
-    filters = {name: filter_named(name, kappa2) for name in BY_LOO}
+    filters = {}
+    for name in BY_LOO:
+        filters[name] = filter_named(name, kappa2)
     least = {}
     for name, filter in filters.items():
         if not filter.constant:
@@ -171,4 +177,7 @@ def _oracles(exact: ExactLosses, chosen: dict[str, Array], kappa2: float) -> lis
             )
     truncations = exact.of_path(LeadingComponents(), np.arange(exact.problem.n + 1))
     least |= {"s-kmse": exact.of_best_multiple(), "tsvd": truncations.min(axis=-1)}
-    return [EstimatorLosses(name, "oracle", losses) for name, losses in least.items()]
+    found = []
+    for name, losses in least.items():
+        found.append(EstimatorLosses(name, "oracle", losses))
+    return found

@@ -59,7 +59,10 @@ def in_blocks(case: Task, count: int, size: int) -> list[Task]:
     [{'n': 10, 'first': 0, 'last': 3}, {'n': 10, 'first': 3, 'last': 5}]
     """
     starts = range(0, count, size)
-    return [{**case, "first": first, "last": min(first + size, count)} for first in starts]
+    found = []
+    for first in starts:
+        found.append({**case, "first": first, "last": min(first + size, count)})
+    return found
 
 
 def no_claims(results: Results) -> list[Claim]:

@@ -237,7 +237,9 @@ def legend_entries(
     Two lines of one estimator are distinguished by their rule; notes are on estimators and rules
     that are not drawn.
     """
-    styles = {(each.estimator, each.rule): each.style for each in drawn}
+    styles = {}
+    for each in drawn:
+        styles[(each.estimator, each.rule)] = each.style
     times = Counter(name for name, _ in styles)
     labels = {}
     for (name, rule), look in styles.items():

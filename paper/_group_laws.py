@@ -209,7 +209,9 @@ def towns(T: int, rng: np.random.Generator) -> PopulationGroups:
     """Return towns of housing with five rows or more, by columns that are not theirs alone."""
     sample = load_dataset("housing")
     names = list(sample.feature_names)
-    same = [names.index(name) for name in TOWN_COLUMNS]
+    same = []
+    for name in TOWN_COLUMNS:
+        same.append(names.index(name))
     others = []
     for place in range(len(names)):
         if place not in same:

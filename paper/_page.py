@@ -14,6 +14,8 @@ from paper._tables import markdown
 QUICK = "quick run"
 """What stands in place of a verdict that a small experiment cannot give."""
 
+MAX_SETTING = 250
+"""Characters of a list of settings that a page shows."""
 
 PREFACE = (
     "Every figure and table of “Kernel Mean Estimation via Spectral Filtering” (Muandet, "
@@ -76,11 +78,9 @@ def _preface(page: Page, found: list[tuple[Experiment, Results]]) -> str:
             dirty.append(experiment.name)
     if dirty:
         lines.append(f"Computed with changes that were not committed: {', '.join(dirty)}.")
-    there = [experiment.name for experiment, _ in found]
-    missing = []
-    for name in page.experiments:
-        if name not in there:
-            missing.append(name)
+    missing = list(page.experiments)
+    for experiment, _ in found:
+        missing.remove(experiment.name)
     if missing:
         lines.append(f"Without results: {', '.join(missing)}.")
     if small:
@@ -120,16 +120,32 @@ def _table(header: list[str], lines: list[list[str]]) -> str:
 
 def _section(experiment: Experiment, results: Results, links: str) -> str:
     name = experiment.name
-    settings = "; ".join(f"{key}: {_short(value)}" for key, value in results.settings.items())
-    files = " · ".join(f"[{kind}]({links}/{name}.{kind})" for kind in ("csv", "json", "svg"))
+    settings = []
+    for key, value in results.settings.items():
+        settings.append(f"{key}: {_setting(value)}")
+    files = []
+    for kind in ("csv", "json", "svg"):
+        files.append(f"[{kind}]({links}/{name}.{kind})")
+    last = f"{' · '.join(files)}. {'; '.join(settings)}."
     figure = f"![{experiment.title}]({links}/{name}.png)"
-    parts = [experiment.text, figure, experiment.details(results), f"{files}. {settings}."]
-    return "\n\n".join(part for part in parts if part)
+    parts = [experiment.text, figure, experiment.details(results), last]
+    return "\n\n".join(filter(None, parts))
+
+
+def _setting(value: object) -> str:
+    """Return a setting in words; of a long list its length, as the table shows what is in it."""
+    text = _short(value)
+    if isinstance(value, list) and len(text) > MAX_SETTING:
+        return f"{len(value)}, listed in the json"
+    return text
 
 
 def _short(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_short(each)}" for key, each in value.items())
+        parts = []
+        for key, each in value.items():
+            parts.append(f"{key} {_short(each)}")
+        return ", ".join(parts)
     if isinstance(value, list):
         return "(" + ", ".join(map(_short, value)) + ")"
     if isinstance(value, float):

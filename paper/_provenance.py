@@ -4,8 +4,8 @@ import hashlib
 import platform
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy
@@ -18,43 +18,22 @@ PACKAGES = {"muhat": Path(muhat.__file__).parent, "paper": Path(__file__).parent
 """Where the source code is, by the name of the package."""
 
 
-@dataclass(frozen=True)
-class Provenance:
-    """What is written beside a table, so that its numbers can be traced.
-
-    Parameters
-    ----------
-    versions : dict
-        Of muhat, Python, NumPy, SciPy and scikit-learn.
-    source : str
-        A digest of the source code of muhat and of the experiments.
-    commit : str or None
-        The git commit of the source code, with ``-dirty`` if files have changed since; None outside
-        git.
-    platform : str
-        The operating system and the kind of processor.
-    cores : int
-        How many cores the run may use.
-    """
-
-    versions: dict[str, str]
-    source: str
-    commit: str | None
-    platform: str
-    cores: int
-
-    @classmethod
-    def from_process(cls, results: Path) -> "Provenance":
-        """Return that of this process, whose results go to the folder ``results``."""
-        versions = {
-            "muhat": muhat.__version__,
-            "python": platform.python_version(),
-            "numpy": numpy.__version__,
-            "scipy": scipy.__version__,
-            "scikit-learn": sklearn.__version__,
-        }
-        commit = source_commit(PACKAGES["paper"], results)
-        return cls(versions, source_digest(), commit, platform.platform(), joblib.cpu_count())
+def provenance_of(results: Path) -> dict[str, Any]:
+    """Return what is written beside tables in the folder ``results``, to trace their numbers."""
+    versions = {
+        "muhat": muhat.__version__,
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    return {
+        "versions": versions,
+        "source": source_digest(),
+        "commit": source_commit(PACKAGES["paper"], results),
+        "platform": platform.platform(),
+        "cores": joblib.cpu_count(),
+    }
 
 
 def source_digest(packages: Mapping[str, Path] = PACKAGES) -> str:

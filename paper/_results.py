@@ -8,7 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from muhat import __version__
 from paper._experiment import Experiment, Results, Row
 from paper._files import ResultsError, atomic_write
 from paper._tables import from_csv, to_csv
@@ -52,29 +51,22 @@ def read_results(folder: str | PathLike[str], name: str) -> Results:
     if about.get("sha256") != _sha256(table):
         needed, advice = f"the table of {name} as it was computed is needed", "compute it again"
         raise ResultsError(str(place), needed, "a file that was changed since", advice)
-    if not {"settings", "seconds", "versions"} <= about.keys():
-        needed, advice = f"the settings of {name} are needed beside its table", "compute it again"
-        raise ResultsError(str(_about_path(Path(folder), name)), needed, "none", advice)
     return Results(about.pop("settings"), from_csv(table), about)
-
-
-BEFORE_RELEASE = "0.1.0"
-"""The version before 1.0.0: its results stay on pages, with their commits, until run again."""
 
 
 def read_finished(
     folder: str | PathLike[str], experiments: Iterable[Experiment]
 ) -> dict[str, Results]:
-    """Return the results of those experiments that have some by this version, by name."""
+    """Return the results there are of experiments, by name, whatever version computed them.
+
+    Those with other settings than the experiment now has are left out: its text and its figure
+    are not about them.
+    """
     found = {}
     for experiment in experiments:
         with suppress(ResultsError):
             results = read_results(folder, experiment.name)
-            version = results.provenance["versions"].get("muhat")
-            if (
-                version in (__version__, BEFORE_RELEASE)
-                and results.settings.keys() == experiment.settings(False).keys()
-            ):
+            if results.settings.keys() == experiment.settings(False).keys():
                 found[experiment.name] = results
     return found
 

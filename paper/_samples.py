@@ -48,7 +48,10 @@ def median_bandwidth(X: Array) -> float:
 
 def gaussian_kernels(draws: Iterable[Draw], factor: float = 1.0) -> list[Kernel]:
     """Return a Gaussian kernel for each sample, its bandwidth a multiple of the median rule's."""
-    return [Gaussian(factor * median_bandwidth(draw.X)) for draw in draws]
+    kernels: list[Kernel] = []
+    for draw in draws:
+        kernels.append(Gaussian(factor * median_bandwidth(draw.X)))
+    return kernels
 
 
 def exact_losses(draws: Iterable[Draw], kernels: Iterable[Kernel] | None = None) -> ExactLosses:

@@ -42,7 +42,10 @@ def from_csv(content: bytes) -> list[Row]:
     [{'n': 10, 'loss': 0.1, 'exact': None}, {'n': 20, 'loss': None, 'exact': True}]
     """
     header, *lines = csv.reader(io.StringIO(content.decode(), newline=""))
-    return [dict(zip(header, map(_read, line), strict=True)) for line in lines]
+    found = []
+    for line in lines:
+        found.append(dict(zip(header, map(_read, line), strict=True)))
+    return found
 
 
 def where(rows: Iterable[Row], **values: object) -> list[Row]:
@@ -93,7 +96,24 @@ def column(rows: Iterable[Row], name: str) -> Array:
     >>> column([{"n": 10}, {"n": 20}], "n")
     array([10, 20])
     """
-    return np.array([row[name] for row in rows])
+    values = []
+    for row in rows:
+        values.append(row[name])
+    return np.array(values)
+
+
+def picked(row: Row, names: Iterable[str]) -> Row:
+    """Return some columns of a row.
+
+    Examples
+    --------
+    >>> picked({"n": 10, "d": 1, "loss": 0.1}, ["n", "d"])
+    {'n': 10, 'd': 1}
+    """
+    found = {}
+    for name in names:
+        found[name] = row[name]
+    return found
 
 
 def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
@@ -106,8 +126,7 @@ def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Ro
     """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        key = tuple(row[name] for name in columns)
-        groups.setdefault(key, []).append(row)
+        groups.setdefault(tuple(picked(row, columns).values()), []).append(row)
     return groups
 
 

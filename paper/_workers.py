@@ -8,12 +8,12 @@ failed.
 import os
 import signal
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context, parent_process, resource_tracker
+from multiprocessing import active_children, get_context, parent_process
 from time import process_time
 
 from threadpoolctl import threadpool_limits
@@ -38,9 +38,6 @@ class TaskCall:
     number: int
     task: Task
 
-    def __str__(self) -> str:
-        return f"{self.experiment.name}, task {self.number} {self.task}"
-
     def compute(self) -> FinishedTask:
         """Compute the task, with BLAS on one thread, so that its last bits are always the same."""
         start = process_time()
@@ -48,15 +45,20 @@ class TaskCall:
             with threadpool_limits(limits=1):
                 rows = self.experiment.run(self.settings, self.task)
         except Exception as problem:
-            raise TaskError(f"{self}: {type(problem).__name__}: {problem}") from problem
+            place = f"{self.experiment.name}, task {self.number} {self.task}"
+            raise TaskError(f"{place}: {type(problem).__name__}: {problem}") from problem
         return FinishedTask(rows, process_time() - start)
 
 
 @contextmanager
 def process_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Give processes that start with the first tasks; after an error they end at once."""
+    """Give processes that compute tasks; after an error they end at once."""
     pool = ProcessPoolExecutor(n_jobs, get_context("spawn"), _start_worker)
     try:
+        # A terminal sends Ctrl-C to all processes. Workers inherit that they ignore it.
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        pool.submit(os.getpid)  # starts all of them
+        signal.signal(signal.SIGINT, handler)
         yield pool
     except BaseException:
         for worker in active_children():
@@ -68,7 +70,7 @@ def process_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 def in_processes(
     calls: Sequence[TaskCall], pool: ProcessPoolExecutor
-) -> Generator[tuple[TaskCall, FinishedTask], None, None]:
+) -> Iterator[tuple[TaskCall, FinishedTask]]:
     """Yield tasks as they are finished; those that measure times are computed one at a time."""
     together = max(1, len(calls))
     if calls and calls[0].experiment.alone:
@@ -76,9 +78,8 @@ def in_processes(
     try:
         for start in range(0, len(calls), together):
             futures = {}
-            with _interrupts_deferred():
-                for call in calls[start : start + together]:
-                    futures[pool.submit(call.compute)] = call
+            for call in calls[start : start + together]:
+                futures[pool.submit(call.compute)] = call
             for future in as_completed(futures):
                 yield futures[future], future.result()
     except BrokenProcessPool as problem:
@@ -88,8 +89,7 @@ def in_processes(
 
 
 def _start_worker() -> None:
-    """Set up a worker: one core, no Ctrl-C, and an end with its parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Set up a worker: one core, and an end with its parent."""
     os.environ.update(ONE_CORE_ENVIRONMENT)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -100,21 +100,3 @@ def _end_with_parent() -> None:
     assert parent is not None
     parent.join()
     os._exit(1)
-
-
-@contextmanager
-def _interrupts_deferred() -> Iterator[None]:
-    """Let Ctrl-C wait while workers are started, where the system can.
-
-    A terminal sends it to all processes. Workers inherit the mask, so that none prints a traceback
-    before it can ignore Ctrl-C.
-    """
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # the first worker would start it, which lifts the mask
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)

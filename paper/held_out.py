@@ -76,8 +76,10 @@ class Ratio:
 def rows_of_file(path: Path) -> Array:
     """Return the standardized rows of a file."""
     rows = read_table(path, only_numeric=True, missing="drop").data
-    counts = np.array([len(np.unique(column)) for column in rows.T])
-    rows = rows[:, counts >= MIN_VALUES]
+    counts = []
+    for column in rows.T:
+        counts.append(len(np.unique(column)))
+    rows = rows[:, np.array(counts) >= MIN_VALUES]
     order = np.random.default_rng(0).permutation(len(rows))
     return standardized(rows[order[:MAX_ROWS]])
 
@@ -126,7 +128,10 @@ def bootstrap_ratios(rows: Array, n: int, samples: int, seed: int) -> list[Ratio
     for sample in range(len(new)):
         new[sample] = norms(rows[population.draw(n, [seed, sample, 4])])
     share = (len(rows) - n) / (len(rows) - 1)
-    return [_ratio(resampled[..., each], new[:, each], share) for each in (0, 1)]
+    found = []
+    for each in (0, 1):
+        found.append(_ratio(resampled[..., each], new[:, each], share))
+    return found
 
 
 def _ratio(resampled: Array, new: Array, share: float) -> Ratio:
@@ -136,7 +141,9 @@ def _ratio(resampled: Array, new: Array, share: float) -> Ratio:
     """
     variances = resampled.var(axis=1, ddof=1)
     squares = (new - new.mean()) ** 2 * len(new) / (len(new) - 1) / share
-    parts = [each.std(ddof=1) / len(each) ** 0.5 / each.mean() for each in (variances, squares)]
+    parts = []
+    for each in (variances, squares):
+        parts.append(each.std(ddof=1) / len(each) ** 0.5 / each.mean())
     ratio = float(np.sqrt(variances.mean() / squares.mean()))
     return Ratio(ratio, ratio * float(np.hypot(*parts)) / 2)
 
@@ -200,7 +207,9 @@ def _summary(title: str, some: Sequence[SetGains]) -> list[list[str]]:
     for of_kernel in zip(*(each.gains for each in some), strict=True):
         by_estimator = list(zip(*of_kernel, strict=True))
         means.append(_pair([_mean(each) for each in by_estimator]))
-        deviations = [np.std([gain.value for gain in each]) for each in by_estimator]
+        deviations = []
+        for each in by_estimator:
+            deviations.append(np.std([gain.value for gain in each]))
         spreads.append(" / ".join(decimal(float(each), 1) for each in deviations))
     return [
         [f"mean of {len(some)}: {title}", "", *means],
@@ -217,7 +226,9 @@ def _print_bootstrap(files: Sequence[Path], n: int, samples: int, seed: int) -> 
         found.append([each.value for each in ratios])
         moved = moved_by_noise(rows, n, seed)
         lines.append([path.stem, str(len(rows)), *map(str, ratios), f"{moved:.1e}"])
-    means = [decimal(mean, 2) for mean in np.mean(found, axis=0).tolist()]
+    means = []
+    for mean in np.mean(found, axis=0).tolist():
+        means.append(decimal(mean, 2))
     lines.append([f"mean of {len(files)}", "", *means, ""])
     titles = ["data set", "rows", "stacked mean", "plain average", "moved by noise of 1e-9"]
     print("Bootstrap over true standard error of ‖μ‖.\n")

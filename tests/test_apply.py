@@ -198,7 +198,7 @@ def test_a_name_that_two_columns_have_is_numbered_or_refused_where_one_of_them_i
     ):
         result = run(*arguments)
         assert (result.exit_code, result.stdout) == (2, "")
-        assert "every column must have a name of its own, got 'a' twice" in result.stderr
+        assert "all columns must have different names, got 'a' twice" in result.stderr
     for arguments in (
         ["compare", "--save", "kept.muhat"],
         ["predict", "--target", "γ", "--save", "kept.muhat"],

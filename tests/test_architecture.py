@@ -160,7 +160,7 @@ and skglm, which have 1.1, 0.6 and 1.5 by the same count (1.2, 0.7 and 1.6 when 
 written)."""
 
 
-MAX_DENSITY_OF_PAPER = 5.9
+MAX_DENSITY_OF_PAPER = 3.4
 """The same of the experiments, which are tables of rows, read, filtered and joined."""
 
 

@@ -161,7 +161,8 @@ class TestAuto:
     ):
         monkeypatch.setattr("muhat.gram._auto.MAX_PAIRS_EXACT_MEAN", 100)
         with pytest.warns(
-            UserWarning, match=r"gram='auto': on 120 landmarks, .* more than a tenth; gram=Nystrom"
+            UserWarning,
+            match=r"gram='auto': on 120 landmarks, .* more than a tenth of .* Use gram=Nystrom",
         ):
             mu = KernelMean(kernel=Laplacian(1.0)).fit_batches([sample()])
         assert mu.gram_ == Nystrom(120)
@@ -199,12 +200,12 @@ class TestAuto:
             [X, X + 0.1]
         )  # more than 1.6 times the 200 rows that are always decomposed
         assert (
-            "% of KME's risk outside of 30 landmarks, which is not seen"
+            "% of KME's risk outside of 30 landmarks, which the landmarks miss"
             in KernelMean(kernel=kernel).fit(many).gram_reason_
         )
 
     def test_as_asked_nothing_is_added(self, small):
-        assert KernelMean(gram="nystrom").fit(sample()).gram_reason_ == "as asked"
+        assert KernelMean(gram="nystrom").fit(sample()).gram_reason_ == "as requested"
 
     def test_a_comparison_and_a_target_take_it_too(self, small):
         X = sample()

@@ -78,22 +78,28 @@ SAMPLES_REFUSED = {
     ),
     "a generator": (
         (row for row in X),
-        r"got a generator; give rows as a list, as by list\(X\), or batches to fit_batches",
+        r"got a generator; pass the rows as a list, such as list\(X\), or batches to fit_batches",
     ),
     "a data set": (
         DataSet("x", X, ("a", "b", "c")),
-        r"got a DataSet; give its data, as in read_table\(path\).data",
+        r"got a DataSet; pass its data, as in read_table\(path\).data",
     ),
     "a Series": (
         pd.Series(X[:, 0]),
         r"got shape \(12,\); Reshape your data with X.to_frame\(\) for one feature",
     ),
-    "a set": ({1, 2}, "got a set; a set has no order and no repeats; give a list of rows"),
-    "a range": (range(9), r"got a range; give an array of two dimensions, as by numpy.arange"),
-    "a dict": ({"a": [1]}, r"got a dict; make it a data frame, as by pandas.DataFrame\(X\)"),
+    "a set": (
+        {1, 2},
+        "got a set; pass a list of rows, because a set has no order and no repeated rows",
+    ),
+    "a range": (range(9), r"got a range; pass an array of two dimensions, such as numpy.arange"),
+    "a dict": (
+        {"a": [1]},
+        r"got a dict; convert it to a data frame, such as with pandas.DataFrame\(X\)",
+    ),
     "two columns of one name": (
         pd.DataFrame(X, columns=["a", "b", "a"]),
-        "must have a name of its own, got 'a' twice",
+        "must have different names, got 'a' twice",
     ),
     "sparse columns": (
         pd.DataFrame.sparse.from_spmatrix(csr_array(X)),
@@ -115,7 +121,7 @@ SAMPLES_REFUSED = {
     "integers that floats make equal": (
         2**53 + 2 * np.arange(4).reshape(-1, 1) // 2,
         r"exact up to 2\*\*53, got 4 different rows of larger whole numbers, "
-        r"of which 3 are left; subtract",
+        r"which become 3 different rows; subtract",
     ),
     "nothing": (None, "points in rows, got a NoneType.$"),
     "complex": (X + 1j, "Complex data not supported"),
@@ -168,7 +174,7 @@ PARAMETERS_REFUSED = {
     ),
     "kernel a matrix": (
         {"kernel": K},
-        r"got ndarray .* …; give the matrix as X, with kernel='precomputed'",
+        r"got ndarray .* …; pass the matrix as X, with kernel='precomputed'",
     ),
     "bandwidths of all pairs": ({"kernel": Gaussian(K)}, r"bandwidth must be positive .* …\.$"),
     "kernel of rows": (
@@ -177,7 +183,7 @@ PARAMETERS_REFUSED = {
     ),
     "kernel of positive numbers": (
         {"kernel": "chi2"},
-        "got ValueError: X contains negative values; change X, or take another kernel.$",
+        "got ValueError: X contains negative values; change X, or use another kernel.$",
     ),
     "kernel not symmetric": ({"kernel": lambda X, Y: X[:, :1] + 2 * Y[:, 0]}, "is needed, got K"),
     "kernel not finite": (
@@ -191,10 +197,13 @@ PARAMETERS_REFUSED = {
     "filter misspelt": ({"filter": "landwebber"}, "did you mean 'landweber'?"),
     "filter a class": (
         {"filter": Landweber},
-        "filter: an object is needed, got the class Landweber; call it first",
+        "filter: an object is needed, got the class Landweber; create an object by calling the",
     ),
     "selection misspelt": ({"selection": "lo"}, "did you mean 'loo'?"),
-    "selection a number": ({"selection": 0.1}, r"got float 0.1; Fixed\(0.1\) fixes the parameter"),
+    "selection a number": (
+        {"selection": 0.1},
+        r"got float 0.1; use Fixed\(0.1\) to fix the parameter",
+    ),
     "gram misspelt": ({"gram": "dens"}, "did you mean 'dense'?"),
     "grid with zero": (
         {"filter": "f-kmse", "selection": LeaveOneOut(grid=[0.0, 1.0])},
@@ -236,10 +245,10 @@ PARAMETERS_REFUSED = {
     "rate of zero": ({"filter": "f-kmse", "selection": Rate(c=0)}, "Rate: c must be positive"),
     "auto and a rate": (
         {"selection": "rate"},
-        "several filters are compared by a score .* name one filter",
+        "several filters are compared by a score .* use only one filter",
     ),
-    "auto and fixed": ({"selection": Fixed(0.1)}, "name one filter"),
-    "auto with a grid": ({"selection": LeaveOneOut(grid=[0.1])}, "name one filter"),
+    "auto and fixed": ({"selection": Fixed(0.1)}, "use only one filter"),
+    "auto with a grid": ({"selection": LeaveOneOut(grid=[0.1])}, "use only one filter"),
     "one fold": (
         {"filter": "f-kmse", "selection": KFold(1)},
         "n_splits must be a whole number of at least 2, got 1",
@@ -313,7 +322,7 @@ WEIGHTS_REFUSED = {
     "NaN": (np.full(12, np.nan), "finite and not negative, got nan in sample_weight\\[0\\]"),
     "masked": (
         np.ma.masked_equal(np.arange(1.0, 13), 3),
-        "sample_weight must have a value everywhere, got masked",
+        "sample_weight must not have masked values, got masked",
     ),
     "all but one zero": (np.eye(12)[0], "needs at least 2 rows, got n_samples = 1"),
 }
@@ -353,7 +362,7 @@ def test_unequal_lists_are_refused_wherever_numbers_are_needed():
 
 @pytest.mark.parametrize("filter", [["f-kmse", "s-kmse"], ["kme", "f-kmse"]], ids=str)
 def test_advice_for_rows_that_come_once_can_be_followed(filter):
-    with pytest.raises(ValueError, match=r"scored by one rule; .*; use selection='kfold'"):
+    with pytest.raises(ValueError, match=r"scored by the same rule; .*; use selection='kfold'"):
         KernelMean(filter=filter, selection="gcv").partial_fit(X)
     assert KernelMean(filter=filter, selection="kfold").partial_fit(X).n_samples_seen_ == len(X)
 
@@ -380,9 +389,9 @@ DAYS = np.datetime64("2020-01-01") + np.arange(12)
 TARGETS_REFUSED = {
     "masked": (
         np.ma.masked_equal(np.arange(12.0), 3),
-        "y must have a value everywhere, got masked ones",
+        "y must not have masked values, got masked ones",
     ),
-    "dates": (DAYS, "y must be real numbers, got dates or times; give a difference"),
+    "dates": (DAYS, "y must be real numbers, got dates or times; convert times to numbers"),
     "spans of time": (DAYS - DAYS[0], "got dates or times"),
     "a Series of dates": (pd.Series(DAYS), "got dates or times"),
     "a frame with dates": (pd.DataFrame({"a": range(12), "day": DAYS}), "got dates or times"),

@@ -69,7 +69,8 @@ def test_no_output_overwrites_an_input(arguments, option):
     before = Path("t.csv").read_bytes(), Path("o.csv").read_bytes()
     line = refused(*arguments)
     assert line.startswith(
-        f"muhat: {option}: a file that is not read by the same command is needed, got its input"
+        f"muhat: {option}: an output file that is not an input of the same command is needed, "
+        "got the input "
     )
     assert (Path("t.csv").read_bytes(), Path("o.csv").read_bytes()) == before
 
@@ -130,7 +131,7 @@ def test_states_and_models_have_their_ending_and_a_state_is_continued_in_place()
     OTHER.iloc[:20].to_csv("p.csv", index=False)
     succeeded("drift", "--resume", "s.muhat", "p.csv", "--save", "s.muhat")
     Path("s.html").symlink_to("s.muhat")
-    assert "--report: a file that is not read" in refused(
+    assert "--report: an output file that is not an input" in refused(
         "drift", "--resume", "s.muhat", "o.csv", "--report", "s.html"
     )
     Path("t.html").symlink_to("t.csv")
@@ -140,9 +141,11 @@ def test_states_and_models_have_their_ending_and_a_state_is_continued_in_place()
         ["compare", "t.csv"],
         ["predict", "t.csv", "--target", "y"],
     ):
-        assert "--report: a file that is not read" in refused(*arguments, "--report", "t.html")
+        assert "--report: an output file that is not an input" in refused(
+            *arguments, "--report", "t.html"
+        )
     same = ["--save-predictions", "page.html", "--report", "page.html"]
-    assert "every output needs a file of its own" in refused(
+    assert "every output needs a different file" in refused(
         "predict", "t.csv", "--target", "y", *same
     )
 
@@ -279,16 +282,14 @@ def test_the_same_rows_twice_are_recognised():
             "predict", "t.csv", "t.csv", "--target", "y", "--json", "--report", "p.html"
         ).stdout
     )
-    assert (
-        "But t is the training rows themselves: this does not show how new rows" in found["verdict"]
-    )
+    assert "The rows of t are the training rows, so this does not show how well" in found["verdict"]
     assert "No new rows: these are training rows" in Path("p.html").read_text()
     FRAME.iloc[:20].to_csv("half.csv", index=False)
     found = json.loads(succeeded("predict", "t.csv", "half.csv", "--target", "y", "--json").stdout)
-    assert "But half has training rows only: this does not show" in found["verdict"]
+    assert "All rows of half are training rows, so this does not show" in found["verdict"]
     OTHER.to_csv("new.csv", index=False)
     found = json.loads(succeeded("predict", "t.csv", "new.csv", "--target", "y", "--json").stdout)
-    assert "training rows only" not in found["verdict"]
+    assert "this does not show" not in found["verdict"]
     assert (
         "t.csv has the same rows as the reference." in succeeded("drift", "t.csv", "t.csv").stderr
     )
@@ -325,7 +326,7 @@ def test_sentences_are_in_the_words_of_the_command():
     )
     FRAME.iloc[:10].to_csv("ten.csv", index=False)
     line = refused("predict", "ten.csv", "--target", "y", "--confidence", 0.99)
-    assert line.startswith("muhat: --confidence: confidence 0.99 takes at least")
+    assert line.startswith("muhat: --confidence: confidence 0.99 needs at least")
     succeeded("predict", "t.csv", "--target", "y", "--save", "m.muhat")
     assert refused("apply", "m.muhat", "o.csv", "--missing", "no").startswith(
         "muhat: --missing: 'error' or"

@@ -159,7 +159,7 @@ def test_an_edge_and_a_missing_score_are_marked():
         "compare", "large.npy", "--filter", "tsvd", "--filter", "landweber", "--selection", "rate"
     )
     assert re.search(r"^ *tsvd .*–", result.stdout, flags=re.MULTILINE)
-    assert "No leave-one-out score for tsvd" in result.stdout
+    assert "tsvd has no leave-one-out score" in result.stdout
     opposed = np.random.default_rng(0).normal(size=(20, 2))
     np.save(
         "opposed.npy", np.concatenate([opposed, -opposed])
@@ -183,7 +183,7 @@ def test_a_warning_is_one_line_on_stderr_beside_the_result():
     write("equal.csv", "a,b\n" + "1,2\n" * 10)
     result = run("compare", "equal.csv", *QUICK, "--json")
     assert result.exit_code == 0
-    assert "nothing to improve" in json.loads(result.stdout)["verdict"]
+    assert "the plain average is exact" in json.loads(result.stdout)["verdict"]
     [line] = result.stderr.splitlines()
     assert line.startswith("muhat: warning: bandwidth='median'")
 
@@ -227,7 +227,7 @@ def test_an_unwritable_place_is_refused_before_the_file_is_read():
     ("name", "text", "words"),
     [
         ("empty.csv", "", ["an empty file"]),
-        ("header.csv", "a,b\n", ["a header only"]),
+        ("header.csv", "a,b\n", ["only a header"]),
         ("holes.csv", "a,b\n1,2\n3,\n", ["line 3", "'b'"]),
         ("ragged.csv", "1,2\n3\n", ["line 2"]),
         ("one.csv", "1,2\n", ["at least 2 rows"]),
@@ -368,7 +368,7 @@ def test_without_its_packages_the_command_names_the_extra(monkeypatch, capsys, m
         main()
     assert ended.value.code == 2
     [line] = capsys.readouterr().err.splitlines()
-    assert f"got no {missing}; pip install 'muhat[cli]'." in line
+    assert f"got no {missing}; run pip install 'muhat[cli]'." in line
 
 
 @pytest.mark.parametrize("arguments", [[], ["compare"]])
@@ -555,7 +555,7 @@ def test_a_full_standard_output_is_one_line(table):
         )
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
-    assert "a place that can be written to is needed" in result.stderr
+    assert "a path that can be written to is needed" in result.stderr
 
 
 # Large files
@@ -640,7 +640,7 @@ def test_a_large_file_is_compared_in_batches(files, name, gram, in_batches):
     assert (printed["data"], printed["n"], printed["d"]) == (Path(name).stem, LARGE, len(NAMES))
     assert (printed["gram"], printed["gram_reason"], printed["n_components"]) == (
         gram,
-        "as asked",
+        "as requested",
         40,
     )
     held = {"nystrom": Nystrom(40), "random-features": RandomFeatures(40)}[gram]

@@ -80,7 +80,7 @@ def test_the_default_is_what_kernel_mean_takes(sample, comparison):
     assert comparison.default.score == pytest.approx(
         plain.choice_.score, rel=SAME
     )  # scored as all others are
-    assert f"chooses f-kmse with {comparison.default.setting}" in comparison.default_verdict()
+    assert f"uses f-kmse with {comparison.default.setting}" in comparison.default_verdict()
     np.testing.assert_allclose(comparison.eigenvalues, mu.eigenvalues_, atol=SAME)
 
 
@@ -88,7 +88,7 @@ def test_the_default_keeps_the_plain_average_of_yes_and_no():
     X = (np.random.default_rng(SEED).random((50, 1)) < 0.15).astype(float)
     comparison = compare(X, kernel=Gaussian(1.0))
     assert comparison.default.name == "kme"
-    keeps = "KernelMean() keeps the plain average here."
+    keeps = "By default, KernelMean() keeps the plain average for these rows."
     assert comparison.default_verdict() == keeps
     assert comparison.best.improvement > 0
     assert (
@@ -160,7 +160,7 @@ def test_a_large_sample_leaves_out_the_scores_that_take_too_long_and_says_so(lar
     scores, *rules = large_comparison.notes
     assert {"tsvd", "componentwise"} <= set(without_score)
     names = listed(without_score, len(without_score))
-    assert scores.startswith(f"No leave-one-out score for {names}, beyond 300 points")
+    assert scores.startswith(f"{names} have no leave-one-out score: with more than 300 rows")
     assert rules == [f"The parameter of {name} is chosen by gcv, not loo." for name in by_gcv]
     assert " with a score" in large_comparison.verdict()
 
@@ -243,7 +243,7 @@ def test_no_more_than_all_of_a_risk_is_said_to_be_gained_and_gains_rank_as_score
     np.testing.assert_allclose([row.improvement for row in by_score], in_order, rtol=1e-12)
     assert len({row.improvement for row in by_score}) >= len({row.score for row in by_score}) > 4
     assert "indistinguishable from zero" in centred.verdict()
-    assert "no more than all of KME's risk can be gained" in centred.notes[0]
+    assert "no estimator can gain more than 100 % of KME's risk" in centred.notes[0]
     scaled = compare(X, kernel="linear")
     assert scaled.best.improvement < 100
     as_scaled = KernelMean(kernel="linear", filter="f-kmse").fit(X / X.std(axis=0)).choice_
@@ -299,8 +299,8 @@ def test_the_verdict_names_the_winner_and_its_gain(comparison):
     tried = sum(len(row.grid) for row in comparison.rows)
     assert comparison.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
-        f"these {comparison.n} rows. The best of {tried} candidates is "
-        f"{best.gain_text.split()[0]} % lower (standard error "
+        f"these {comparison.n} rows. The best of {tried} candidates lowers it by "
+        f"{best.gain_text.split()[0]} % (standard error "
     )
 
 
@@ -313,7 +313,8 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     tried = sum(len(row.grid) for row in clear.rows)
     gain, _, error = clear.best.gain_text.partition(" ± ")
     assert clear.verdict().startswith(
-        f"Shrinkage helps: {clear.best.label} lowers the expected squared error of the kernel "
+        f"Shrinkage helps: compared with the plain average, {clear.best.label} lowers the "
+        "expected squared error of the kernel "
         f"mean of these 30 rows by {gain} % (standard error {error} %; "
         f"significant after correction for the {tried} candidates)."
     )
@@ -321,16 +322,18 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     assert not unclear.helps
     assert unclear.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
-        f"these 30 rows. The best of {tried} candidates is {gain} % lower (standard error {error} "
-        "%), which can be chance: to be clear, the best of them needs "
-        f"{unclear.threshold:.2g} standard errors. The plain average is good enough."
+        f"these 30 rows. The best of {tried} candidates lowers it by {gain} % (standard error "
+        f"{error} %). This may be chance: a gain is significant after correction for the {tried} "
+        f"candidates only if it exceeds {unclear.threshold:.2g} standard errors. The plain average "
+        "is good enough."
     )
     # A wide error of the best does not hide that what KernelMean() takes is clear.
     wide = replace(clear, best=replace(clear.best, standard_error=1e3))
     assert wide.helps
-    assert wide.verdict().startswith(f"Shrinkage helps: {clear.default.label} lowers")
+    assert f"plain average, {clear.default.label} lowers" in wide.verdict()
     biased = replace(clear, extra_bias=np.inf)
-    assert "%), which is not clear once its bias is counted." in biased.verdict()
+    unsure = "%). This is not significant once the bias of shrinkage is taken into account."
+    assert unsure in biased.verdict()
 
 
 def test_two_rows_are_too_few_for_a_verdict():
@@ -362,12 +365,12 @@ def test_a_threshold_from_few_rows_has_students_tails():
 def test_the_verdict_says_when_shrinkage_does_not_help():
     comparison = compare(random_sample(30), filters=["s-kmse"], selection=Fixed(1.0))
     assert comparison.best.name == "kme"
-    assert "shrinkage does not help here" in comparison.verdict()
+    assert "Shrinkage does not help: no filter" in comparison.verdict()
 
 
 def test_the_verdict_says_when_there_is_no_risk():
     comparison = compare(np.ones((6, 2)), kernel=Gaussian(1.0))
-    assert "nothing to improve" in comparison.verdict()
+    assert "the plain average is exact" in comparison.verdict()
     assert all(row.improvement is None for row in comparison.rows)
 
 
@@ -375,17 +378,22 @@ def test_the_verdict_says_when_the_choice_is_at_the_edge(sample):
     X = random_sample(40)
     narrow = compare(X, filters=["s-kmse"], selection=LeaveOneOut(grid=[1e-4, 1e-3]))
     assert narrow["s-kmse"].at_edge
-    assert "at the edge of its grid, the strongest shrinkage tried" in narrow.verdict()
+    assert (
+        "at the edge of its grid: it gives the strongest shrinkage that was tried"
+        in narrow.verdict()
+    )
 
 
 def test_the_verdict_says_when_no_difference_can_be_told(sample):
     slight = compare(sample, filters=["s-kmse"], selection=Fixed(1e-4))
     assert 0 < slight.best.improvement < slight.best.standard_error
-    gain, error = gain_parts(slight.best.improvement, slight.best.standard_error)
+    lower, error = gain_parts(slight.best.improvement, slight.best.standard_error)
+    gain = lower.removesuffix(" lower")
     assert slight.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
-        f"these 40 rows. s-kmse (λ = 0.0001) is {gain} ({error}), which can be chance: a clear "
-        f"gain needs {slight.threshold:.2g} standard errors. The plain average is good enough."
+        f"these 40 rows. s-kmse (λ = 0.0001) lowers it by {gain} ({error}). This may be chance: a "
+        f"gain is significant only if it exceeds {slight.threshold:.2g} standard errors. The plain "
+        "average is good enough."
     )
 
 
@@ -502,7 +510,7 @@ def test_a_stacked_mean_that_seems_to_gain_more_than_all_risk_is_explained():
     vars(stacked)["_held_out"] = HeldOutGain(1.2, 0.1)
     assert not comparison.notes
     assert (
-        "no more than all of KME's risk can be gained"
+        "no estimator can gain more than 100 % of KME's risk"
         in replace(comparison, stacked=stacked).notes[0]
     )
 

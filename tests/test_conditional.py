@@ -833,10 +833,10 @@ REFUSED = {
     "confidence must be between 0 and 1, got 90; for 90 % give 0.9": lambda: (
         ConditionalMean().fit(X, Y).predict_interval(X, 90)
     ),
-    "confidence 0.99 takes at least 199 rows, got 20; take 0.9 or less": lambda: (
+    "confidence 0.99 needs at least 199 rows, got 20; use a confidence of 0.9 or less": lambda: (
         ConditionalMean().fit(X, Y).predict_interval(X, 0.99)
     ),
-    "the quantile 0.99 takes at least 99 rows, got 20": lambda: (
+    "the quantile 0.99 needs at least 99 rows, got 20": lambda: (
         ConditionalMean().fit(X, Y).predict_quantiles(X, 0.99)
     ),
     "quantiles method: the name must be one of": lambda: (
@@ -845,10 +845,10 @@ REFUSED = {
     "method='residuals': kernel_y must be 'linear'": lambda: (
         ConditionalMean(kernel_y="gaussian").fit(X, Y).predict_quantiles(X, 0.5, "residuals")
     ),
-    "y must have a value everywhere, got masked": lambda: ConditionalMean().fit(
+    "y must not have masked values, got masked": lambda: ConditionalMean().fit(
         X, np.ma.masked_equal(Y, Y[3])
     ),
-    "sample_weight must have a value everywhere, got masked": lambda: ConditionalMean().fit(
+    "sample_weight must not have masked values, got masked": lambda: ConditionalMean().fit(
         X, Y, np.ma.masked_equal(np.arange(1, 21), 9)
     ),
     "y must be real numbers, got dates": lambda: ConditionalMean().fit(
@@ -866,21 +866,21 @@ REFUSED = {
     "standardize must be True or False, got 'yes'": lambda: ConditionalMean(standardize="yes").fit(
         X, Y
     ),
-    "takes at least 9 rows to calibrate with, got 20 rows, of which 6 calibrate": lambda: (
+    "needs at least 9 rows for calibration, got 20 rows, 6 of them for calibration": lambda: (
         ConditionalMean().fit(X, Y).predict_interval(X, method="conformal")
     ),
     "unknown name 'bootstrap'|'bootstrap'": lambda: (
         ConditionalMean().fit(X, Y).predict_interval(X, method="bootstrap")
     ),
-    "conformal intervals take rows that all weigh the same": lambda: (
+    "conformal intervals need rows of equal weight": lambda: (
         ConditionalMean().fit(X, Y, np.arange(20)).predict_interval(X, 0.5, method="conformal")
     ),
     "y must have 1 outputs, got 2": lambda: (
         ConditionalMean().fit(X, Y).distribution_at(X).crps(np.ones((20, 2)))
     ),
-    "a filter that inverts, .* is needed, got SimpleShrinkage": lambda: ConditionalMean(
-        filter="s-kmse"
-    ).fit(X, Y),
+    "a filter with .* is needed, got SimpleShrinkage": lambda: ConditionalMean(filter="s-kmse").fit(
+        X, Y
+    ),
     "selection must be 'loo', 'gcv'": lambda: ConditionalMean(
         filter="tikhonov", selection="kfold"
     ).fit(X, Y),
@@ -894,7 +894,7 @@ REFUSED = {
         fit_intercept="no"
     ).fit(X, Y),
     "kernel_y: .* did you mean 'gaussian'": lambda: ConditionalMean(kernel_y="gausian").fit(X, Y),
-    "bandwidth='loo' takes a kernel with a bandwidth": lambda: ConditionalMean(
+    "bandwidth='loo' needs a kernel with a bandwidth": lambda: ConditionalMean(
         kernel="linear", bandwidth="loo"
     ).fit(X, Y),
     "kernel_y must be a kernel of points": lambda: ConditionalMean(kernel_y="precomputed").fit(
@@ -1026,7 +1026,7 @@ def test_equal_rows_of_few_values_are_observations_of_their_own():
     X, y, _ = with_copies()
     with pytest.warns(
         UserWarning,
-        match="222 of 252 rows are exact copies of others and are taken for observations",
+        match="222 of 252 rows are exact copies of other rows. Leave-one-out scores",
     ):
         assert (
             ConditionalMean(kernel=Gaussian(1.0))

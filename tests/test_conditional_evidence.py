@@ -1,7 +1,6 @@
 """The evidence on conditional means and the radius: numbers computed again slowly, and its page."""
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from muhat import ConditionalMean, Fixed, KernelMean, SyntheticFamily
 from muhat._arrays import BLAS_ON_ONE_THREAD
 from muhat.filters import Landweber, Tikhonov
 from muhat.kernels import Gaussian
-from paper import PAGES, Results, draw, evidence_page, read_finished
+from paper import PAGES, Results, draw, evidence_page
 from paper._samples import PILOT_OFFSET, median_bandwidth
 from paper._tables import from_csv, one, to_csv
 from paper.experiments import conditional_accuracy as accuracy
@@ -189,16 +188,3 @@ def test_peers_reach_no_objective_that_is_lower_by_more_than_rounding_of_their_c
     rows = [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:]]
     assert {row["solver"].split()[0] for row in rows} == {"muhat", "skada", "adapt"}
     assert all(float(row["above_ours"]) > -1e-8 for row in rows)
-
-
-def test_the_committed_page_is_what_its_results_say_at_full_size(monkeypatch):
-    monkeypatch.setattr(accuracy, "find_file", Path)  # wine quality was there
-    path, folder = ROOT / "docs" / "conditional-evidence.md", ROOT / "docs" / "evidence"
-    text = path.read_text(encoding="utf-8")
-    found = read_finished(folder, PAGE.experiments.values())
-    assert evidence_page(PAGE, found, folder, path) == text
-    assert list(PAGE.experiments) == list(found)
-    assert all(found[name].settings == PAGE.experiments[name].settings(False) for name in found)
-    assert "-dirty" not in text
-    for target in re.findall(r"\]\(([^)]+)\)", text):
-        assert (ROOT / "docs" / target).is_file(), target

@@ -126,24 +126,24 @@ REFUSED = {
         ConditionalMean().fit_batches(iter(STREAMED), 3)
     ),
     "at least one batch is needed, got none": lambda: ConditionalMean().fit_batches([], 3),
-    "target must be columns, of 0, 1, 2, 3, got 'y'": lambda: ConditionalMean().fit_batches(
-        STREAMED, "y"
+    "target must be one or more of the columns 0, 1, 2, 3, got 'y'": lambda: (
+        ConditionalMean().fit_batches(STREAMED, "y")
     ),
-    "target must name at least one column, each once": lambda: ConditionalMean().fit_batches(
+    "target must name at least one column, no column twice": lambda: ConditionalMean().fit_batches(
         STREAMED, [1, 1]
     ),
-    "rows in batches take kernel_y='linear'": lambda: ConditionalMean(
+    "rows in batches need kernel_y='linear'": lambda: ConditionalMean(
         kernel_y="gaussian"
     ).fit_batches(STREAMED, 3),
     "rows in batches need gram='nystrom'": lambda: ConditionalMean(gram="dense").fit_batches(
         STREAMED, 3
     ),
-    "weights and distributions take every output, got a fit in batches": lambda: (
+    "weights and distributions need the outputs of all rows, got a fit in batches": lambda: (
         ConditionalMean(gram=Nystrom(20))
         .fit_batches(STREAMED, 3)
         .predict_quantiles(NEW, 0.5, "weights")
     ),
-    "conformal intervals take rows in memory": lambda: (
+    "conformal intervals need rows in memory": lambda: (
         ConditionalMean(gram=Nystrom(20))
         .fit_batches(STREAMED, 3)
         .predict_interval(NEW, method="conformal")
@@ -154,7 +154,7 @@ REFUSED = {
     "selection must be 'loo', 'gcv', LeaveOneOut, GCV, Fixed or Rate": lambda: ConditionalMean(
         selection="kfold"
     ).fit(X, Y),
-    "rows on a cluster all weigh the same": lambda: ConditionalMean().fit(
+    "weights are not supported for dask data": lambda: ConditionalMean().fit(
         da.from_array(X), da.from_array(Y), np.ones(500)
     ),
     "X and y must both be dask arrays": lambda: ConditionalMean().fit(da.from_array(X), Y),

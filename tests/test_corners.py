@@ -219,7 +219,10 @@ def test_fits_in_several_threads_leave_blas_as_it_was():
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        ({"kernel": Gaussian}, "an object is needed, got the class Gaussian; call it first"),
+        (
+            {"kernel": Gaussian},
+            "an object is needed, got the class Gaussian; create an object by calling the class",
+        ),
         ({"kernel": Gaussian(np.array([1.0, 2.0]))}, "bandwidth must be positive"),
         ({"kernel": Matern(1.0, nu="a")}, "nu must be positive and finite, or infinity, got 'a'"),
         ({"filter": "f-kmse", "selection": KFold("a")}, "n_splits must be a whole number"),

@@ -250,14 +250,14 @@ def other_columns(table, partition_info=None):
         (lambda: frame().a, "two dimensions or a dask data frame is needed, got dask's Series"),
         (lambda: da.from_array(X)[:, 0], r"is needed, got an array of shape \(1500,\)"),
         (lambda: dask.delayed(X), "got dask's Delayed"),
-        (lambda: da.zeros((0, 5)), "at least one row is needed, got empty blocks only"),
-        (lambda: frame()[frame().a > 1e9], "at least one row is needed, got empty blocks only"),
+        (lambda: da.zeros((0, 5)), "at least one row is needed, got only empty blocks"),
+        (lambda: frame()[frame().a > 1e9], "at least one row is needed, got only empty blocks"),
         (lambda: frame().assign(word="no"), "text or dates in 'word'"),
         (lambda: da.from_array(X).astype(str), "batch 0: numbers are needed"),
         (lambda: da.from_array(X)[:1], "at least 2 rows"),
         (
             lambda: da.ma.masked_greater(da.from_array(X), 1.0),
-            "batch 0: every value must be there, got masked ones",
+            "batch 0: batches must not have masked values, got masked ones",
         ),
         (
             lambda: frame().map_partitions(

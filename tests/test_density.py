@@ -274,7 +274,7 @@ class TestTheSolver:
 
     def test_has_not_converged_after_one_step_and_warns(self):
         with pytest.warns(
-            ConvergenceWarning, match="not converged after 1 steps; raise max_iter or tol"
+            ConvergenceWarning, match="not converged after 1 steps; increase max_iter or tol"
         ) as caught:
             density = fitted(max_iter=1)
         assert not density.converged_
@@ -672,7 +672,7 @@ PARAMETERS_REFUSED = {
     "min_variance large": ({"min_variance": 2.0}, "min_variance must be at most 1, got 2.0"),
     "mean a name": (
         {"mean": "kme"},
-        "mean must be a KernelMean or None, got str; fit_embedding takes any embedding",
+        "mean must be a KernelMean or None, got str; use fit_embedding for any embedding",
     ),
     "mean a class": ({"mean": KernelMean}, "mean must be a KernelMean or None"),
     "seed a word": ({"random_state": "zero"}, "random_state"),
@@ -683,8 +683,8 @@ PARAMETERS_REFUSED = {
     ),
     "random features": (
         {"mean": KernelMean(gram="random-features")},
-        "MatchedMixture: mean must estimate in the RKHS of its kernel, got "
-        "gram='random-features'; use gram='nystrom'",
+        "MatchedMixture: mean must be an estimate in the RKHS of its kernel, without random "
+        "features, got gram='random-features'; use gram='nystrom'",
     ),
     "a sum with another kernel": (
         {"mean": KernelMean(kernel=Gaussian() + Laplacian())},
@@ -694,14 +694,14 @@ PARAMETERS_REFUSED = {
     "more components than points": (
         {"n_components": 81},
         "at least n_components = 81 points are needed, got n_samples = 80; "
-        "take fewer components or more points",
+        "use fewer components or more points",
     ),
 }
 
 EMBEDDINGS_REFUSED = {
     "zero": (
         Embedding(Gaussian(1.0), X, np.zeros(80)),
-        "finite embedding, not zero, is needed, got .* weights sum to 0",
+        "finite embedding that is not zero is needed, got .* weights sum to 0",
     ),
     "points": (X, "an Embedding on points is needed, got ndarray; use fit\\(X\\) for points"),
     "random features": (

@@ -95,7 +95,7 @@ def test_drift_is_found_and_remembered():
     assert all(each.test is None for each in detector.history_)
     assert detector.spent_ == pytest.approx(5 * 0.05 / 200)
     assert detector.verdict().startswith(
-        "Drift detected in 2 of 5 batches: batch 4, batch 5. (While nothing has drifted, the "
+        "Drift detected in 2 of 5 batches: batch 4, batch 5. (If nothing had drifted, the "
     )
     display = DriftDisplay.from_detector(detector).plot()
     assert [text.get_text() for text in display.ax_.get_xticklabels()] == [
@@ -185,7 +185,7 @@ def test_blocks_keep_rows_together_and_are_called_approximate():
     assert not result.is_exact
     assert result.test.rows_together % 5 == 0
     assert "approximate" in result.verdict()
-    assert " is at most about 5 %, over all batches tested" in detector.verdict()
+    assert " together would be at most about 5 %.)" in detector.verdict()
 
 
 REFUSED = {
@@ -205,12 +205,12 @@ REFUSED = {
     "block of the test": (
         {"test": TwoSampleTest(block_length=24)},
         ValueError,
-        "test must have no block_length of its own, got 24; give it to the detector",
+        "test must not have a block_length, got 24; pass block_length to the detector",
     ),
     "matrix": (
         {"test": TwoSampleTest(Precomputed(np.eye(60)))},
         ValueError,
-        "test must have a kernel of rows, as new batches are in no matrix, "
+        "test must have a kernel of rows, because a matrix has no new batches, "
         "got a precomputed one; give the rows",
     ),
     "block": (
@@ -278,14 +278,21 @@ def test_a_level_that_no_number_of_permutations_reaches_is_refused(monkeypatch):
         detector.update(made(20))
 
 
+NEEDED = (
+    "An alarm for this batch needs p ≤ 0.00025, because the probability of false alarms is divided "
+    "among all batches"
+)
+"""What a verdict says about the level of a batch."""
+
+
 def test_a_batch_of_too_few_rows_to_reach_its_level_says_so():
     detector = DriftDetector(random_state=0).fit(made(20))
     few, more = detector.update(made(3, 50.0)), detector.update(made(8, 50.0))
     assert few.p_value > few.level
     assert not few.is_reachable
     assert few.verdict() == (
-        "batch 1 has too few rows to raise an alarm "
-        "(3 rows, p = 0.00056; an alarm needs p ≤ 0.00025, as alpha is shared among all batches)."
+        "batch 1 has too few rows to raise an alarm, whatever their values "
+        f"(3 rows, p = 0.00056). {NEEDED}."
     )
     assert more.is_reachable
     assert more.is_alarm
@@ -296,8 +303,8 @@ def test_a_detector_whose_batches_are_all_too_small_says_so():
     detector.update(made(5), "g5.csv")
     detector.update(made(3), "g3.csv")
     assert detector.verdict() == (
-        "No batch could raise an alarm: g5.csv (5 rows) and g3.csv (3 rows) are too small beside "
-        "a reference of 5 rows at level 0.00025."
+        "No batch could raise an alarm. An alarm needs p ≤ 0.00025. With a reference of 5 rows, "
+        "g5.csv (5 rows) and g3.csv (3 rows) have too few rows for so small a p-value."
     )
 
 
@@ -308,17 +315,12 @@ def test_a_detector_without_alarms_says_which_batch_was_closest():
     alone = detector.verdict()
     second = detector.update(made(40, 0.3), "after.csv")
     closest = min(first, second, key=lambda each: each.p_value)
-    needed = "an alarm needs p ≤ 0.00025, as alpha is shared among all batches"
-    p = f"p = {closest.p_value:.2g} ({needed})"
-    found = f"Closest to an alarm: {closest.name}, {p}."
+    found = f"Closest to an alarm: {closest.name}, p = {closest.p_value:.2g}. {NEEDED}."
     assert detector.verdict() == f"No drift detected in any of 2 batches. {found}"
     assert (
         first.verdict()
         == alone
-        == (
-            f"No drift detected in before.csv (40 rows, p = {first.p_value:.2g}; "
-            "an alarm needs p ≤ 0.00025, as alpha is shared among all batches)."
-        )
+        == (f"No drift detected in before.csv (40 rows, p = {first.p_value:.2g}). {NEEDED}.")
     )
     detector.update(made(1), "tiny1.csv")
     assert detector.verdict() == (
@@ -329,8 +331,7 @@ def test_a_detector_without_alarms_says_which_batch_was_closest():
     assert detector.verdict() == (
         "No drift detected in any of 4 batches. "
         "Closest to an alarm, of the last 3 batches: after.csv, "
-        f"p = {second.p_value:.2g} (an alarm needs p ≤ 0.00025, as alpha is shared "
-        "among all batches). "
+        f"p = {second.p_value:.2g}. {NEEDED}. "
         "tiny1.csv, tiny2.csv have too few rows to raise an alarm."
     )
 
@@ -367,7 +368,7 @@ def test_new_files_get_a_table_a_verdict_and_a_time_line(files):
     )
     assert lines[-1] == "Figure: drift.svg"
     assert lines[-2].startswith(
-        "Drift detected in 1 of 3 batches: week3.parquet. (While nothing has drifted, the chance"
+        "Drift detected in 1 of 3 batches: week3.parquet. (If nothing had drifted, the probability"
     )
     assert lines[-3].startswith(
         "Drift detected in week3.parquet (30 rows, p ≤ 0.000125). Largest change: mean of b, "
@@ -400,7 +401,10 @@ def test_a_file_that_had_drifted_before_counts_for_the_exit_status(files):
     again = ["--resume", "state.muhat", "--drop", "kind", "--fail-below", 0.04, "--horizon", 9]
     result = run(*again, files[2])
     assert result.exit_code == FOUND
-    assert "week3.parquet has been tested before and is skipped; it had drifted." in result.stderr
+    assert (
+        "week3.parquet has been tested before and is skipped; drift was detected then."
+        in result.stderr
+    )
     assert run(*again, files[1]).exit_code == 0
 
 
@@ -422,8 +426,8 @@ def test_a_resumed_state_that_is_not_saved_is_named_and_one_without_new_batches_
     run("reference.parquet", files[0], "--drop", "kind", "--save", "state.muhat")
     resumed = ["--resume", "state.muhat", "--drop", "kind"]
     assert run(*resumed, files[1]).stderr == (
-        "muhat: The state was not saved: state.muhat is as before; add --save state.muhat to keep "
-        "this batch.\n"
+        "muhat: The state was not saved, and state.muhat is unchanged; add --save state.muhat to "
+        "keep this batch.\n"
     )
     assert "not saved" not in run(*resumed, files[0]).stderr
     assert run(*resumed, files[0], "--save", "copy.muhat").exit_code == 0
@@ -561,4 +565,4 @@ def test_a_change_of_no_single_column_names_none():
     assert result.is_alarm
     assert min(each.p_value for each in result.features) > 0.05
     assert result.most_changed == ""
-    assert "No single column shows it: the columns changed together" in result.verdict()
+    assert "No single column changed significantly: the change is in how" in result.verdict()

@@ -176,7 +176,7 @@ def test_the_empirical_mean_of_one_row_needs_no_score_and_no_bandwidth(gram):
     np.testing.assert_allclose(mu.weights_, [1.0], rtol=1e-12)
     assert np.isnan(mu.choice_.score)
     with pytest.warns(
-        UserWarning, match="there is one row only; using 1. Give the bandwidth as a number"
+        UserWarning, match="there is only one row; using 1. Give the bandwidth as a number"
     ):
         median = KernelMean(filter="kme", gram=gram).fit(X[:1])
     np.testing.assert_array_equal(median.score_samples(X), mu.score_samples(X))
@@ -185,7 +185,7 @@ def test_the_empirical_mean_of_one_row_needs_no_score_and_no_bandwidth(gram):
 @pytest.mark.parametrize("selection", ["loo", Fixed(0.1)], ids=str)
 def test_a_bandwidth_is_learnt_when_there_is_a_second_row(selection):
     mu = KernelMean(filter="f-kmse", selection=selection)
-    with pytest.warns(UserWarning, match="there is one row only; using 1"):
+    with pytest.warns(UserWarning, match="there is only one row; using 1"):
         assert mu.partial_fit(X[:1]).kernel_ == Gaussian(1.0)
     mu.partial_fit(X[1:9])
     assert mu.kernel_ == Gaussian().resolve(X[:9])
@@ -263,7 +263,7 @@ def test_a_stream_may_begin_with_equal_rows():
         ([[1, 2], [3]], "got unequal ones"),
         (
             [X, X[:3]],
-            "got unequal ones; give every row the same number of values, or "
+            "got unequal ones; give all rows the same number of values, or "
             "batches of rows to fit_batches",
         ),
     ],
@@ -275,7 +275,7 @@ def test_what_is_no_sample_is_refused_with_the_way_to_one(rows, sentence):
 
 
 def test_the_filter_that_cannot_be_compared_is_named():
-    with pytest.raises(ValueError, match="one rule; KME can only be scored"):
+    with pytest.raises(ValueError, match="the same rule; KME can only be scored"):
         KernelMean(filter=["kme", "f-kmse"], selection="gcv").fit(X)
 
 

@@ -18,6 +18,7 @@ from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Mixture
 from muhat.selection import Fixed, KFold, LeaveOneOut
 from paper import PAGES
+from paper._checkpoints import through_json
 from paper._estimators import (
     BY_LOO,
     LEFT_OUT,
@@ -96,10 +97,6 @@ def by_rule(draws):
     return {
         (each.estimator, each.rule): each.losses for each in losses_by_rule(exact_losses(draws))
     }
-
-
-def through_json(content):
-    return json.loads(json.dumps(content))
 
 
 def run(name, **changed):

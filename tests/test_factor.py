@@ -133,7 +133,7 @@ def test_where_a_factor_is_not_known_to_be_right_the_matrix_is_decomposed():
     assert KernelMean(kernel=Laplacian(1.0)).fit(X).gram_ == "dense"
     target = Embedding(Gaussian(1.0), X[:3], np.full(3, 1 / 3))
     assert KernelMean(kernel=Gaussian(1.0), target=target).fit(X).gram_ == "dense"
-    assert KernelMean(gram="dense").fit(X).gram_reason_ == "as asked"
+    assert KernelMean(gram="dense").fit(X).gram_reason_ == "as requested"
 
 
 def test_a_comparison_on_a_factor_is_that_of_the_whole_matrix():

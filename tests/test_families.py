@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import cauchy, norm, rankdata, spearmanr
 
-from benchmarks.weights import power
+from benchmarks.weights import PROBLEMS, power
 from muhat import IndependenceTest, Nystrom, RandomFeatures, TwoSampleTest
 from muhat.kernels import Function, Gaussian, Precomputed
 from muhat.testing._distances import Distance, ranks_among
@@ -235,10 +235,8 @@ def test_a_constant_depends_on_nothing(side):
     assert result.p_value == 1.0
     assert result.correlation == 0.0
     who = "x and y" if side == "both" else side
-    assert (
-        f": {who} {'are' if side == 'both' else 'is'} the same in all rows (20 rows, p = 1)."
-        in result.verdict()
-    )
+    are = "are" if side == "both" else "is"
+    assert f", because {who} {are} constant (20 rows, p = 1)." in result.verdict()
 
 
 def test_precomputed_matrices_and_lists_of_objects_are_tested():
@@ -267,8 +265,8 @@ def test_verdicts_name_the_columns():
     frame["strength"] = frame["cement"] + frame["water"]
     found = IndependenceTest().test(frame[["cement", "water"]], frame["strength"])
     assert found.verdict() == (
-        "(cement, water) and strength are dependent (50 rows, p ≤ 0.001); "
-        "which of cement and water is related to strength is not tested."
+        "(cement, water) and strength are dependent (50 rows, p ≤ 0.001). The test does not show "
+        "which of cement and water is related to strength."
     )
     frame["other"] = rng().normal(size=1050)[1000:]
     nothing = IndependenceTest().test(frame[["cement"]], frame["other"])
@@ -287,8 +285,8 @@ def test_copies_are_counted_said_and_dropped():
     dropped = IndependenceTest(n_permutations=19, distinct=True).test(X, Y)
     assert result.p_value_distinct == dropped.p_value > result.p_value
     assert result.verdict().endswith(
-        " 10 of 50 rows are exact copies of others; p assumes independent rows "
-        f"(without copies p = {dropped.p_value:.2g}; distinct=True drops them)."
+        " 10 of 50 rows are exact copies of other rows, but the p-value assumes independent rows. "
+        f"Without the copies, p = {dropped.p_value:.2g}. Use distinct=True to drop them."
     )
     assert (dropped.n, dropped.n_copies) == (40, 10)
     assert dropped.p_value == IndependenceTest(n_permutations=19).test(x, y).p_value
@@ -305,7 +303,7 @@ def test_copies_of_pairs_whose_values_repeat_anyway_are_not_dropped():
     levels = f"{len(set(x))} different values of x and {len(set(y))} of y"
     got = f"{levels} in {kept.shape[1]} such rows; use distinct=False"
     with pytest.raises(
-        ValueError, match=f"^IndependenceTest: with distinct=True, .* twice .*, got {got}, as rows"
+        ValueError, match=f"^IndependenceTest: with distinct=True, .*, got {got}, because rows"
     ):
         IndependenceTest(distinct=True).test(x, y)
     continuous = rng().normal(size=200)
@@ -314,7 +312,8 @@ def test_copies_of_pairs_whose_values_repeat_anyway_are_not_dropped():
     equal = IndependenceTest(n_permutations=19).test(
         *np.repeat(rng().integers(100, size=(2, 40)), 3, axis=1)
     )
-    assert equal.verdict().endswith("p assumes independent rows.")  # dropping them is not offered
+    end = "but the p-value assumes independent rows."  # dropping them is not offered
+    assert equal.verdict().endswith(end)
     without = np.array([[0, 0, 1, 2], [0, 1, 1, 3]])
     assert (
         IndependenceTest(n_permutations=19, distinct=True).test(*without).n == 4
@@ -361,7 +360,7 @@ def test_the_verdict_on_two_columns_says_whether_one_rises_or_falls_with_the_oth
     )
     x = rng.normal(size=200)
     symmetric = IndependenceTest(n_permutations=99).test(x, x**2 + 0.1 * rng.normal(size=200))
-    assert "y neither rises nor falls steadily as x rises" in symmetric.verdict()
+    assert "y has no clear upward or downward trend with x" in symmetric.verdict()
     wide = IndependenceTest(n_permutations=19).test(rng.normal(size=(50, 2)), rng.normal(size=50))
     assert wide.rank_correlation is None
     assert wide.explained is None
@@ -405,4 +404,5 @@ def test_power_is_measured_by_the_weights_of_families(problem):
     name, n, *powers = next(power(problem, 1, n_permutations=19))
     laws = DEPENDENCE if problem == "independence" else DIFFERENCES
     assert laws[name].n == n
-    assert len(powers) == 2 + 6  # plain tests, and sets of weights
+    *_, weights = PROBLEMS[problem]
+    assert len(powers) == 3 + len(weights)  # plain tests, one soft maximum, and sets of weights

@@ -498,7 +498,7 @@ def test_whole_numbers_are_points_too():
 REFUSED = {
     "more landmarks than rows": (
         Nystrom(41),
-        "Nystrom: n_components must be at most the number of rows, 40, got 41; take fewer",
+        "Nystrom: n_components must be at most the number of rows, 40, got 41; use fewer",
     ),
     "m zero": (Nystrom(0), "Nystrom: n_components must be a whole number of at least 1, got 0"),
     "m negative": (
@@ -513,7 +513,7 @@ REFUSED = {
     "m true": (Nystrom(True), "n_components must be a whole number of at least 1, got True"),
     "m odd": (
         RandomFeatures(11),
-        "n_components must be even, as features come in pairs.*got 11; take 12",
+        "n_components must be even, because features come in pairs.*got 11; use 12",
     ),
     "seed a fraction": (
         RandomFeatures(10, random_state=0.5),

@@ -123,7 +123,7 @@ def test_a_missing_file_is_refused(tmp_path, ending):
 def test_a_folder_without_tables_is_refused(tmp_path, ending):
     path = tmp_path / f"data{ending}"
     path.mkdir()
-    assert "a folder without any" in refused(path)
+    assert "a folder without .parquet files" in refused(path)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -150,22 +150,22 @@ def test_an_unknown_ending_is_refused_with_those_that_are_known(tmp_path, name):
 
 
 def test_blank_lines_only_are_refused(tmp_path):
-    assert "blank lines only" in refused(written(tmp_path, "\n  \n\n"))
+    assert "only blank lines" in refused(written(tmp_path, "\n  \n\n"))
 
 
 def test_a_header_only_is_refused(tmp_path):
-    assert "a header only" in refused(written(tmp_path, "a,b\n"))
+    assert "only a header" in refused(written(tmp_path, "a,b\n"))
 
 
 def test_parquet_without_rows_is_refused(tmp_path):
     path = tmp_path / "data.parquet"
     parquet.write_table(pyarrow.table({"a": pyarrow.array([], pyarrow.float64())}), path)
-    assert "a header only" in refused(path)
+    assert "only a header" in refused(path)
 
 
 def test_a_ragged_row_is_refused_with_its_line(tmp_path):
     sentence = refused(written(tmp_path, "a,b\n1,2\n\n3,4,5\n"))
-    assert "every line must have 2 fields, as the first, got 3 in line 4" in sentence
+    assert "every line must have 2 fields, as the first line has, got 3 in line 4" in sentence
 
 
 def test_a_column_of_words_is_refused_with_its_first_word_and_line(tmp_path):
@@ -282,7 +282,7 @@ def test_without_pyarrow_it_says_how_to_install_it_and_arrays_are_read(
     tmp_path, monkeypatch, ending
 ):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert "pip install 'muhat[cli]'" in refused(written(tmp_path, "x", f"data{ending}"))
+    assert "run pip install 'muhat[cli]'" in refused(written(tmp_path, "x", f"data{ending}"))
     np.save(tmp_path / "data.npy", NUMBERS)
     np.testing.assert_array_equal(read_table(tmp_path / "data.npy").data, NUMBERS)
 
@@ -419,7 +419,7 @@ def test_columns_aligned_by_blanks_are_read(tmp_path):
 
 @pytest.mark.parametrize("separator", ["", "ab", "1", "e", '"', "\n", "é"])
 def test_a_separator_that_is_none_is_refused(tmp_path, separator):
-    with pytest.raises(FileError, match="separator must be one character that is in no number"):
+    with pytest.raises(FileError, match="separator must be 'tab', 'space' or one character"):
         read_table(written(tmp_path, "1,2\n"), separator=separator)
 
 

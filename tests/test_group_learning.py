@@ -303,11 +303,11 @@ BAD = {
     "means": (lambda: GroupRegressor(means="jont").fit(SAMPLES, Y), "did you mean 'joint'"),
     "few for intervals": (
         lambda: GroupRegressor().fit(SAMPLES, Y).predict_interval(SAMPLES),
-        "confidence 0.9 takes at least 19 groups, got 6; take 0.71 or less",
+        "confidence 0.9 needs at least 19 groups, got 6; use a confidence of 0.71 or less",
     ),
     "few to calibrate": (
         lambda: GroupRegressor().fit(SAMPLES, Y).predict_interval(SAMPLES, method="conformal"),
-        "at least 9 groups to calibrate with, got 6 groups, of which 2",
+        "at least 9 groups for calibration, got 6 groups, 2 of them",
     ),
     "method": (
         lambda: GroupRegressor().fit(SAMPLES, Y).predict_interval(SAMPLES, method="conform"),
@@ -319,7 +319,7 @@ BAD = {
             .fit(SAMPLES, Y)
             .predict_interval(SAMPLES, confidence=0.5, method="jackknife+")
         ),
-        "jackknife. takes one kind of means",
+        "jackknife. needs means of a single kind",
     ),
     "conformal and transductive": (
         lambda: (

@@ -139,7 +139,7 @@ def test_every_display_and_the_figure_can_be_drawn(result, frame):
 
 def test_the_page_shows_every_picture(result):
     page = result.to_html()
-    for title in ("Map of the groups", "Which groups are alike", "Distances of all pairs"):
+    for title in ("Map of the groups", "Which groups are similar", "Distances of all pairs"):
         assert title in page
     assert len(re.findall(r'<td style="--share:', page)) == 36
     assert 'class="point"' in page
@@ -153,7 +153,7 @@ def test_the_page_of_a_tolerance_says_what_was_allowed(frame):
     assert "Some differ by more than the tolerance" in page
     assert "p for more than the tolerance" in page
     within = GroupTest(**FEW, tolerance=1.2).test(frame, "shop").to_html()
-    assert "They differ, not detectably by more than the tolerance" in within
+    assert "They differ, but not detectably by more than the tolerance" in within
 
 
 def test_many_groups_are_on_the_map_without_matrix_and_pairs():

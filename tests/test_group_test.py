@@ -427,11 +427,11 @@ def test_the_odd_groups_are_found_and_named(gram):
     assert [each.p_value <= 0.05 for each in result.features] == [True, False, False]
     verdict = result.verdict()
     assert verdict.startswith(
-        "1 of 8 groups by shop (200 rows in all) differs from the rest: shop 3 "
+        "1 of 8 groups by shop (200 rows in all) differs from the others: shop 3 "
         "(p ≤ 0.005, corrected for 8 groups)."
     )
     assert "Largest difference: price, whose mean is 2." in verdict
-    assert "higher in shop 3 than in the rest." in verdict
+    assert "higher in shop 3 than in the others." in verdict
     assert "shop 3" in result._repr_html_()
     assert result.to_dict()["groups"][0]["group"] == "shop 3"
 
@@ -509,8 +509,8 @@ def test_a_verdict_does_not_explain_one_group_by_another():
     X[year == 2020] *= 2.5
     X[year == 2019, 0] -= 0.4
     verdict = GroupTest(n_permutations=199).test(X, year).verdict()
-    assert "differs from the rest: 2020" in verdict
-    assert "which varies more in 2020 (2." in verdict
+    assert "differs from the others: 2020" in verdict
+    assert "which varies more in 2020 (its standard deviation is 2." in verdict
 
 
 def test_groups_that_stand_out_are_taken_out_together_and_half_of_them_at_most():
@@ -617,9 +617,11 @@ def test_verdicts_name_pairs_and_count_clusters():
     unit = pd.Series(np.repeat(np.arange(20), 2), name="patient")
     assert " within pairs of patient (" in test.test(X, groups, pairs=unit).verdict()
     few = test.test(X, np.sort(groups), clusters=np.repeat(np.arange(4), 10))
-    assert few.verdict().startswith("4 clusters (40 rows) in 2 groups are too few to tell: ")
+    assert few.verdict().startswith(
+        "There are too few rows to tell whether 2 groups (40 rows in all) differ: with 4 clusters, "
+    )
     many = test.test(X, np.sort(groups), clusters=np.repeat(np.arange(20), 2))
-    assert " by 20 clusters (" in many.verdict()
+    assert " when 20 whole clusters are compared (" in many.verdict()
 
 
 def test_duplicates_and_constant_data_have_p_values_of_one_or_less():
@@ -648,7 +650,7 @@ def test_many_rows_are_permuted_in_bins_of_one_size(monkeypatch):
 def test_p_values_of_few_rows_say_so():
     result = GroupTest().test(rows(4), list("aabb"))
     assert result.p_value >= result.least_p_value == pytest.approx(2 / 6)
-    assert "too few to tell" in result.verdict()
+    assert "too few rows to tell whether 2 groups (4 rows in all) differ" in result.verdict()
 
 
 @pytest.mark.parametrize(
@@ -665,11 +667,11 @@ def test_p_values_of_few_rows_say_so():
         ),
         ("shop", {}, "groups='shop' must name a column of a data frame"),
         (None, {}, "groups must have a label for each row, got None"),
-        (list("abcdef"), {}, "some group must have two rows, or nothing can be compared, got 6"),
+        (list("abcdef"), {}, "at least one group must have two or more rows, got 6"),
         (
             list("aabbcc"),
             {"clusters": [1, 1, 2, 2, 3, 3]},
-            "some group must have two clusters, or nothing can be compared",
+            "at least one group must have two or more clusters",
         ),
         (5, {}, "got a int"),
         (
@@ -703,7 +705,7 @@ def test_invalid_parameters_raise():
     X, groups = rows(6), list("aabbcc")
     with pytest.raises(MuhatError, match="must not be unbiased"):
         GroupTest(statistics=MMD(unbiased=True)).test(X, groups)
-    with pytest.raises(MuhatError, match="a gram with a spectrum is needed"):
+    with pytest.raises(MuhatError, match="a gram with eigenvalues is needed"):
         GroupTest(gram="blocks").test(X, groups)
     with pytest.raises(MuhatError, match="a kernel of rows is needed"):
         GroupTest("precomputed").test(X, groups)
@@ -715,8 +717,8 @@ def test_a_group_that_is_wider_is_not_said_to_be_shifted():
     X[:40] *= 4
     X[:40] -= X[:40].mean()
     verdict = GroupTest(n_permutations=199).test(X, np.repeat(list("ABCD"), 40)).verdict()
-    assert "1 of 4 groups (160 rows in all) differs from the rest: A" in verdict
-    assert "column 0, which varies more in A (3." in verdict
+    assert "1 of 4 groups (160 rows in all) differs from the others: A" in verdict
+    assert "column 0, which varies more in A (its standard deviation is 3." in verdict
 
 
 def test_a_small_p_of_one_group_beside_a_large_one_of_all_is_called_a_hint():
@@ -724,7 +726,7 @@ def test_a_small_p_of_one_group_beside_a_large_one_of_all_is_called_a_hint():
     assert result.p_value > 0.05
     first, *others = result.groups
     result = replace(result, groups=(replace(first, p_value=0.02), *others))
-    assert "corrected for 5 groups: a hint, not a finding." in result.verdict()
+    assert "corrected for 5 groups. Treat this as a hint only, because " in result.verdict()
 
 
 def test_verdicts_have_shares_of_categories_and_name_both_of_two_groups():
@@ -734,18 +736,19 @@ def test_verdicts_have_shares_of_categories_and_name_both_of_two_groups():
     frame = pd.DataFrame({"region = north": north, "x": rng.normal(size=160)})
     test = GroupTest(n_permutations=199)
     shares = [100 * north[groups == "b"].mean(), 100 * north[groups != "b"].mean()]
-    expected = f"region = north, {shares[0]:.0f} % of b and {shares[1]:.0f} % of the rest."
+    expected = f"region = north in {shares[0]:.0f} % of the rows of b and {shares[1]:.0f} % of "
+    expected += "the others."
     assert expected in test.test(frame, groups).verdict()
     site = np.tile([0, 1], 80)
     assert test.test(frame, groups, strata=site).groups[0].shares is None
     assert (
-        "differs from the rest within strata: b ("
+        "differs from the others within strata: b ("
         in test.test(frame, groups, strata=site).verdict()
     )
     X = rng.normal(size=(80, 1)) * np.repeat([1.0, 4.0], 40)[:, None]
     verdict = test.test(X, groups[:80]).verdict()
-    assert "which varies less in a (0.2" in verdict
-    assert "times the standard deviation in b)." in verdict
+    assert "which varies less in a (its standard deviation is 0.2" in verdict
+    assert " times that in b)." in verdict
 
 
 def test_a_difference_of_columns_together_is_not_laid_on_one_of_them():
@@ -755,4 +758,4 @@ def test_a_difference_of_columns_together_is_not_laid_on_one_of_them():
     X[groups == "b", 1] = 0.95 * X[groups == "b", 0] + 0.31 * X[groups == "b", 1]
     result = GroupTest(n_permutations=199).test(X, groups)
     assert result.p_value <= 0.05
-    assert "No single column shows it: the columns differ together" in result.verdict()
+    assert "No single column differs significantly: the difference is in how" in result.verdict()

@@ -182,13 +182,13 @@ def test_more_than_the_tolerance_is_found_where_rows_are_many():
     assert found["d"][1] <= 0.05
     assert found["b"][0] <= 0.05 < found["b"][1]
     verdict = result.verdict()
-    assert "differs from the rest by more than the tolerance: d (MMD 0." in verdict
-    assert " against 0.1, approximate p ≤ 0.005, corrected for 5 groups)." in verdict
-    assert "The tolerance corresponds to a shift of one column by about " in verdict
-    assert "but not detectably by more than that." in verdict
+    assert "differs from the others by more than the tolerance: d (MMD 0." in verdict
+    assert " against a tolerance of 0.1, approximate p ≤ 0.005, corrected for 5" in verdict
+    assert "The tolerance is about as large as a shift of one column by " in verdict
+    assert "but not detectably by more than the tolerance." in verdict
     large = GroupTest(**few, tolerance=0.9, n_permutations=199).test(X, groups)
     assert (
-        "no sign that a group differs from the rest by more than the tolerance" in large.verdict()
+        "No group detectably differs from the others by more than the tolerance" in large.verdict()
     )
     assert large.to_dict()["tolerance"]["delta"] == 0.9
 
@@ -206,7 +206,7 @@ def test_halves_are_those_of_every_group_in_the_order_of_rows():
     w = np.zeros(12)
     w[first], w[second] = 1 / len(first), -1 / len(second)
     assert result.tolerance.delta == pytest.approx(np.sqrt(w @ KERNEL(X) @ w))
-    assert "as far as the first and the second half" in result.tolerance.text
+    assert "the distance between the first and the second half" in result.tolerance.text
     (single,) = (each for each in result.groups if each.group == 2)
     assert single.p_tolerance == 1.0
 
@@ -215,14 +215,14 @@ def test_two_groups_are_said_to_differ_by_more_or_not():
     X, groups = shifted(np.random.default_rng(0), 80, 80, 2.0)
     far = tolerance_test(0.2).test(X, groups).verdict()
     near = tolerance_test(0.9).test(X, groups).verdict()
-    assert "They differ by more than the tolerance: MMD 0." in far
-    assert " against 0.2 (approximate p ≤ 0.0" in far
-    assert "There is no sign that they differ by more than the tolerance: MMD 0." in near
-    assert " against 0.9 (approximate p = " in near
+    assert "They differ by more than the tolerance: the distance (MMD) is 0." in far
+    assert " against a tolerance of 0.2 (approximate p ≤ 0.0" in far
+    assert "They do not detectably differ by more than the tolerance: the distance" in near
+    assert " against a tolerance of 0.9 (approximate p = " in near
     Y, groups = shifted(np.random.default_rng(0), 80, 80, 0.0)
     nothing = tolerance_test(0.2).test(Y, groups)
     assert nothing.p_value > 0.05
-    end = "So there is no sign that they differ by more than the tolerance (MMD 0.2)."
+    end = "So a difference larger than the tolerance (MMD 0.2) was not detected either."
     assert nothing.verdict().endswith(end)
 
 
@@ -272,16 +272,17 @@ def test_two_samples_have_the_tolerance_of_two_groups():
     assert found.tolerance.distance == pytest.approx(groups.groups[0].mmd)
     assert found.tolerance.kernel == KERNEL
     assert found.tolerance.p_value <= 0.01
-    distance = f"MMD {found.tolerance.distance:.2g} against 0.2 (approximate p "
-    assert f"They differ by more than the tolerance: {distance}" in found.verdict()
-    assert "The tolerance corresponds to a shift of one column by about " in found.verdict()
+    distance = f"{found.tolerance.distance:.2g} against a tolerance of 0.2 (approximate p "
+    more = f"They differ by more than the tolerance: the distance (MMD) is {distance}"
+    assert more in found.verdict()
+    assert "The tolerance is about as large as a shift of one column by " in found.verdict()
     nothing = test.test(Y[:25], Y[25:])
     assert nothing.p_value > 0.05
-    assert "no sign that they differ by more than the tolerance (MMD 0.2)." in nothing.verdict()
+    assert "larger than the tolerance (MMD 0.2) was not detected either." in nothing.verdict()
     assert found.to_dict()["tolerance"]["delta"] == 0.2
     far = test.set_params(tolerance=1.2).test(X, Y)
     assert far.tolerance.p_value > 0.5
-    assert "There is no sign that they differ by more than the tolerance" in far.verdict()
+    assert "They do not detectably differ by more than the tolerance" in far.verdict()
     K = KERNEL(np.r_[X, Y])
     by_matrix = test.set_params(kernel=Precomputed(K), tolerance=0.2).test(
         range(60), range(60, 110)
@@ -297,7 +298,7 @@ def test_halves_of_two_samples_are_those_of_the_first():
     w = np.repeat([0.1, -0.1], 10)
     delta = test.test(X, Y).tolerance.delta
     assert delta == pytest.approx(np.sqrt(w @ KERNEL(X) @ w))
-    with pytest.raises(MuhatError, match="tolerance must be None with block_length"):
+    with pytest.raises(MuhatError, match="tolerance and block_length cannot be combined"):
         test.set_params(block_length=3).test(X, Y)
     assert (
         TwoSampleTest(tolerance=0.1).test(np.ones((5, 1)), np.ones((6, 1))).tolerance.p_value == 1

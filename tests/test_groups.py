@@ -261,7 +261,7 @@ def test_groups_that_share_nothing_keep_their_plain_means():
     model = KernelMeans(standardize=False).fit(samples)
     np.testing.assert_array_equal(model.weights_, np.eye(25))
     assert model.gain_ == 0
-    assert model.verdict().startswith("Means of 25 groups: the plain averages")
+    assert model.verdict().startswith("Means of 25 groups: plain averages are used")
 
 
 def test_groups_of_few_kinds_gain_much_and_in_truth():
@@ -335,7 +335,7 @@ BAD = {
     ),
     "two samples of one label": (
         lambda: KernelMeans().fit([X, X], ["a", "a"]),
-        "a label of its own",
+        "must have different labels",
     ),
     "labels of samples": (lambda: KernelMeans().fit([X, X], ["a"]), "each of 2 samples"),
     "a matrix": (lambda: KernelMeans(kernel="precomputed").fit(X, CODES), "a kernel of rows"),

@@ -1,6 +1,5 @@
 """The evidence on groups: true means are exact, other estimators follow their formulas."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 from muhat import Embedding, Gaussian, KernelMeans, Mixture
-from paper import PAGES, Results, draw, evidence_page, read_results
+from paper import PAGES, Results, draw, evidence_page
+from paper._checkpoints import through_json
 from paper._group_laws import GaussianGroups, class_shares, draw_groups, rotated, speakers, towns
 from paper._group_rivals import PlainMeans, q_aggregation, rivals, weighted
 from paper.experiments import group_learning, group_means
@@ -17,10 +17,6 @@ from paper.experiments.group_means import LAWS, averaged, by_group, losses_of_dr
 ROOT = Path(__file__).parents[1]
 PAGE = PAGES["groups-evidence"]
 PROVENANCE = {"commit": "0123abc", "seconds": 1.0, "versions": {}}
-
-
-def through_json(value):
-    return json.loads(json.dumps(value))
 
 
 @pytest.fixture(scope="module")
@@ -149,20 +145,3 @@ def test_problems_draw_a_y_for_each_group(problem):
     groups = make(5, 7, np.random.default_rng(0))
     assert [len(sample) for sample in groups.samples] == [7] * 5
     assert groups.y.shape == (5,)
-
-
-EVIDENCE = ROOT / "docs" / "groups-evidence.md"
-
-
-@pytest.mark.skipif(not EVIDENCE.exists(), reason="no full run is committed")
-def test_the_committed_page_is_what_its_results_say():
-    folder = ROOT / "docs" / "evidence"
-    found = {}
-    for name in PAGE.experiments:
-        if (folder / f"{name}.json").exists():
-            found[name] = read_results(folder, name)
-    assert {"group-means", "group-gains"} <= found.keys()
-    for name, result in found.items():
-        assert result.settings == through_json(PAGE.experiments[name].settings(False))
-    text = evidence_page(PAGE, found, folder, EVIDENCE)
-    assert EVIDENCE.read_text(encoding="utf-8") == text

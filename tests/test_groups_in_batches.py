@@ -247,7 +247,7 @@ BAD = {
     ),
     "all pairs of many rows": (
         lambda: KernelMeans(gram="dense").fit_batches([(X0, CODES)]),
-        "gram must be features",
+        "gram must be an approximation",
     ),
     "a column of dask": (
         lambda: KernelMeans().fit(dask.dataframe.from_pandas(FRAME, npartitions=2), "town"),

@@ -418,7 +418,7 @@ class TestPlan:
         assert mu.gram_reason_ == "60 rows are few enough for one eigendecomposition"
         assert mu.approximation_error_ == 0.0
         mu = KernelMean(gram=Nystrom(5)).fit(X)
-        assert mu.gram_reason_ == "as asked"
+        assert mu.gram_reason_ == "as requested"
         assert mu.approximation_error_ == pytest.approx(mu.features_.error(X))
 
     @pytest.mark.parametrize("gram", ["blocs", 3, None, Nystrom])
@@ -502,7 +502,7 @@ class TestRefusals:
             Fewer(),
         )
         self.refused(
-            r"^batches: at least one batch is needed in every pass, got none with a row; "
+            r"^batches: at least one batch is needed in every pass, got no batch with rows; "
             r"give a list",
             Once(),
         )
@@ -520,7 +520,7 @@ class TestRefusals:
 
     def test_a_masked_value_is_not_taken_for_a_number(self):
         self.refused(
-            r"^batch 1: every value must be there, got masked ones",
+            r"^batch 1: batches must not have masked values, got masked ones",
             [X, np.ma.masked_greater(X, 1.0)],
         )
 
@@ -627,7 +627,7 @@ class TestRefusals:
         mu = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL)
         for weight in (1e-90, 1e160):
             with pytest.raises(
-                ValueError, match=r"^KernelMean\.partial_fit: weights must be between"
+                ValueError, match=r"^KernelMean\.partial_fit: weights must be zero, or between"
             ):
                 mu.partial_fit(X, sample_weight=np.full(len(X), weight))
         mu.partial_fit(X).partial_fit(X, sample_weight=np.zeros(len(X)))

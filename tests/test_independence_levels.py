@@ -121,5 +121,7 @@ def test_landmarks_of_both_sides_are_drawn_independently_of_each_other():
         ]
         shared.append(len({*landmarks[0].ravel()} & {*landmarks[1].ravel()}))
     assert 1.0 < np.mean(shared) < 2.2
-    with pytest.raises(ValueError, match="landmarks must be drawn, of x and of y independently"):
+    with pytest.raises(
+        ValueError, match="landmarks of x and of y must be drawn at random, independently"
+    ):
         IndependenceTest(gram=Nystrom(landmarks=np.zeros((3, 1)))).test(x, x)

@@ -133,9 +133,8 @@ def test_a_kept_model_encodes_new_rows_with_the_values_it_knows():
     )
     for name in ("Bern", "Genf", "Zürich"):
         expected[f"city = {name}"] = (new["city"] == name).to_numpy(float)
-    note = (
-        "muhat: new.csv: 2 rows with an unknown city ('Basel'): all its indicators are 0 there.\n"
-    )
+    note = "muhat: new.csv: 2 rows with an unknown city ('Basel'): "
+    note += "all indicators of this column are 0 in these rows.\n"
     succeeded("predict", "old.csv", "--target", "y", "--one-hot", "--save", "model.muhat")
     result = succeeded("apply", "model.muhat", "new.csv")
     assert note in result.stderr
@@ -189,7 +188,8 @@ def test_a_second_file_is_read_with_the_indicators_of_the_first():
     assert second.feature_names == names[::-1]
     assert second.data.tolist() == [[1, 0, 1.5], [0, 0, 2.5]]
     assert second.notes == (
-        "second.parquet: 1 row with an unknown city ('Basel'): all its indicators are 0 there.",
+        "second.parquet: 1 row with an unknown city ('Basel'): all indicators of this column are "
+        "0 in these rows.",
     )
 
 
@@ -303,7 +303,9 @@ def test_options_of_text_files_and_their_values_are_checked():
     FRAME.to_csv("f.csv")
     with pytest.raises(FileError, match="decimal is an option of text files"):
         read_table("f.parquet", decimal=",")
-    with pytest.raises(FileError, match="separator and decimal must be two characters, unless"):
+    with pytest.raises(
+        FileError, match="separator and decimal must be different characters, unless"
+    ):
         read_table("f.csv", decimal=",", separator=",")
     with pytest.raises(ValueError, match="missing must be 'error' or 'drop', got 'mean'"):
         read_table("f.csv", missing="mean")
@@ -339,5 +341,5 @@ def test_names_that_two_columns_have_are_numbered_with_a_warning():
     np.testing.assert_array_equal(table.data, [[1, 2, 3], [5, 6, 7]])
     twice = pyarrow.table([[1.0, 2.0], [3.0, 4.0]], names=["a", "a"])
     parquet.write_table(twice, "twice.parquet")
-    with pytest.raises(FileError, match="every column must have a name of its own, got 'a' twice"):
+    with pytest.raises(FileError, match="all columns must have different names, got 'a' twice"):
         read_table("twice.parquet")

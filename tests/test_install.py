@@ -177,7 +177,7 @@ def test_without_extras_the_python_of_the_readme_runs_and_the_command_names_the_
     for command in ("compare", "test", "tour", "--help"):
         said = environment.run(environment.scripts / "muhat", command)
         assert said.returncode == 2
-        assert said.stderr.endswith("pip install 'muhat[cli]'.\n")
+        assert said.stderr.endswith("run pip install 'muhat[cli]'.\n")
         assert len(said.stderr.splitlines()) == 1
     read = environment.run(environment.python, "-c", "import muhat; muhat.read_table('there.csv')")
     assert "no such file: there.csv" in read.stderr

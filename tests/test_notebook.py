@@ -139,7 +139,7 @@ def test_no_progress_is_written_to_a_file(capsys):
 def test_without_tqdm_one_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr("muhat.notebook.find_spec", lambda name: None)
     with pytest.raises(
-        ImportError, match="progress bars need tqdm, got no such package; pip install tqdm"
+        ImportError, match="progress bars need tqdm, got no tqdm; run pip install tqdm"
     ):
         with_progress([])
 

@@ -161,5 +161,5 @@ def test_without_extras_the_command_names_the_one_that_is_missing(wheel, tmp_pat
     )
     done = run_without_extras(wheel, tmp_path, code)
     assert done.returncode not in (0, None)
-    assert "pip install 'muhat[cli]'" in done.stderr
+    assert "run pip install 'muhat[cli]'" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr

@@ -352,7 +352,7 @@ def test_what_components_follow_is_said_in_the_names_of_columns():
     assert "unusual" not in nothing.verdict()
     one = describe_components(KernelPCA(1).fit(X), X)
     assert one.choice.n_components > 1
-    assert f"recommends {one.choice.n_components} components: the rest looks" in one.verdict()
+    assert f"recommends {one.choice.n_components} components: the variance" in one.verdict()
     few = describe_components(KernelPCA("loo").fit(X[:12, :3]), X[:12, :3], name="sales")
     assert few.verdict().startswith("With only 12 rows this is a rough indication: in sales, ")
     assert "noise" not in few.verdict()

@@ -55,10 +55,15 @@ def test_everything_is_written_and_the_saved_model_scores_new_rows(table, tmp_pa
         options += [name, path]
     run = invoke("pca", table, "--by", "side", *options)
     assert run.exit_code == 0, run.output
-    assert "2 components reproduce" in " ".join(run.output.split())
+    assert "2 components explain" in " ".join(run.output.split())
     assert all(path.exists() for path in files.values())
     page = files["--report"].read_text()
-    for text in ("Map of the rows", "What component 1 follows", "Unusual rows", "novelty p ="):
+    for text in (
+        "Map of the rows",
+        "Columns correlated with component 1",
+        "Unusual rows",
+        "novelty p =",
+    ):
         assert text in page
     written = rows_of(files["--scores"])
     assert list(written[0]) == [
@@ -154,7 +159,7 @@ def test_figures_are_drawn_by_matplotlib_and_as_a_page():
         result = describe_components(KernelPCA(count).fit(X), X, labels=labels)
         figure_of_components(result).draw_without_rendering()
         page = result.to_html()
-        assert f"What component {count} follows" in page
+        assert f"Columns correlated with component {count}" in page
         # Bars of both signs start in the middle of their column.
         for width, left in re.findall(r"width:([\d.]+)%;margin-left:([\d.]+)%", page):
             assert float(left) == 50 or float(left) + float(width) == pytest.approx(50, abs=0.11)

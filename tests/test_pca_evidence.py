@@ -8,7 +8,7 @@ import pytest
 
 from muhat import KernelPCA
 from muhat._arrays import BLAS_ON_ONE_THREAD
-from paper import PAGES, Results, draw, evidence_page, read_finished
+from paper import PAGES, Results, draw, evidence_page
 from paper._tables import from_csv, to_csv
 from paper.experiments import pca_components, pca_denoising, pca_novelty
 
@@ -40,16 +40,6 @@ def test_every_experiment_has_a_figure_findings_and_a_section_on_the_page(result
         assert experiment.text.endswith(".")
     text = evidence_page(PAGE, results, tmp_path, tmp_path / "page.md")
     assert all(f"## {name}: " in text for name in PAGE.experiments)
-
-
-def test_the_page_that_is_kept_is_made_of_the_kept_results_at_full_size():
-    folder, path = ROOT / "docs/evidence", ROOT / "docs/pca-evidence.md"
-    text = path.read_text(encoding="utf-8")
-    found = read_finished(folder, PAGE.experiments.values())
-    assert evidence_page(PAGE, found, folder, path) == text
-    assert list(PAGE.experiments) == list(found)
-    assert all(found[name].settings == PAGE.experiments[name].settings(False) for name in found)
-    assert "-dirty" not in text
 
 
 def test_the_error_of_the_best_number_is_that_of_a_regression_on_scores():

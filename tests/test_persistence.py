@@ -271,7 +271,7 @@ class OwnFilter(muhat.Filter):
     [
         (
             lambda: KernelMean(kernel=Function(lambda A, B: A @ B.T)).fit(X),
-            "without functions or classes of your own .* got .*lambda",
+            "without user-defined functions or classes .* got .*lambda",
         ),
         (lambda: KernelMean(filter=OwnFilter()), "got .*OwnFilter, which is not trusted"),
         (lambda: KernelMean(target=np.array([1, print], dtype=object)), "got .*print"),
@@ -497,7 +497,10 @@ def test_the_forger_of_these_tests_can_write_a_file_that_loads(saved, tmp_path):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("from the future", r"got one of format 7, saved by muhat 9\.1; load it with that version"),
+        (
+            "from the future",
+            r"got a model of format 7, saved by muhat 9\.1; load the model with that version",
+        ),
         ("an earlier format", "got a model in a format of an earlier muhat; fit and save it again"),
         ("a module that ours imports", r"got muhat\._files\.os, which is not trusted"),
     ],

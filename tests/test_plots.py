@@ -283,8 +283,8 @@ def test_figures_are_written_in_every_format(comparison, tmp_path):
 def test_without_matplotlib_one_sentence_names_the_extra(comparison, draw, monkeypatch):
     monkeypatch.setattr("muhat.plots._style.find_spec", lambda name: None)
     sentence = (
-        r"^muhat\.plots: drawing needs matplotlib, got no such package; "
-        r"pip install 'muhat\[plot\]'\.$"
+        r"^muhat\.plots: drawing needs matplotlib, got no matplotlib; "
+        r"run pip install 'muhat\[plot\]'\.$"
     )
     with pytest.raises(ImportError, match=sentence):
         draw(comparison)

@@ -85,15 +85,15 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
         np.median(np.abs(MODEL.loo_residuals_)),
         np.sqrt(np.mean(MODEL.loo_residuals_**2)),
     )
-    fit = f"R² {MODEL.loo_score_:.2f} on rows left out "
+    fit = f"R² {MODEL.loo_score_:.2f} on left-out rows "
     fit += f"(60 rows; median absolute error {typical:.2g}, RMSE {rmse:.2g})."
-    assert f"\ny is predicted from a and b with {fit}\n" in result.stdout
+    assert f"\ny can be predicted from a and b: {fit}\n" in result.stdout
     assert (
         f" filter, {'t' if isinstance(MODEL.filter_, Iteration) else 'λ'} = "
         in result.stdout.split(fit)[1]
     )
     assert (
-        "each row from all others, 90 % intervals by leave-one-out residuals; rows counted"
+        "each row from all others, with 90 % intervals from leave-one-out residuals, rows counted"
         in result.stdout
     )
     assert "inside" not in result.stdout
@@ -136,7 +136,7 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
         ),
         (
             ["train.csv", "--target", "y", "--confidence", "0.99"],
-            "takes at least 199 rows, got 60; take 0.96 or less",
+            "needs at least 199 rows, got 60; use a confidence of 0.96 or less",
         ),
         (
             ["train.csv", "--target", "y", "--bandwidth", "wide"],
@@ -162,9 +162,9 @@ def test_coverage_is_told_of_new_rows_only(folder, intervals):
     new = json.loads(run("train.csv", "train.csv", *asked, "--json").stdout)
     assert new["intervals"] == intervals
     assert new["coverage"] > 0.5
-    assert "% of values are inside the 90 % intervals." in " ".join(
-        run("train.csv", "train.csv", *asked).stdout.split()
-    )
+    said = " ".join(run("train.csv", "train.csv", *asked).stdout.split())
+    assert "The 90 % intervals contain " in said
+    assert " % of the true values of train." in said
 
 
 def test_columns_of_words_can_be_left_out_and_new_rows_must_have_the_features(folder):
@@ -187,19 +187,19 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
         run("train.csv", "far.csv", "--target", "y", "--json", "--report", "page.html").stdout
     )
     rows = f"far ({len(elsewhere())} rows)"
-    worse = f"The model for y does far worse on {rows} than on left-out training rows: R² −"
+    worse = f"The model predicts y far worse on {rows} than on left-out training rows: R² −"
     assert found["verdict"].startswith(worse)
-    inside = "% of values are inside the 90 % intervals."
+    inside = " % of the true values of far."
     shift = "The new rows are distributed differently from the training rows (p ≤ 0.001), "
     shift += "most of all in a (higher in far)."
     assert inside in found["verdict"]
     assert found["verdict"].endswith(f" may be much too narrow. {shift}")
     assert (found["r2"], found["coverage"]) < (0, 0.5)
     page = (folder / "page.html").read_text(encoding="utf-8")
-    assert "The model for y does far worse on far (" in page
+    assert "The model predicts y far worse on far (" in page
     assert "R² on far" in page
-    assert "R² on rows left out" in page
-    assert "y: predictions of far against the truth" in page
+    assert "R² on left-out rows" in page
+    assert "y: predictions of far against true values" in page
     assert 'class="verdict bad"' in page
     rng = np.random.default_rng(2)
     fresh = pd.DataFrame(rng.normal(size=(80, 2)), columns=["a", "b"])
@@ -222,8 +222,8 @@ def test_a_useless_model_is_not_said_to_do_as_well_on_new_rows(folder):
         run("old.csv", "new.csv", "--target", "dose", "--json", "--report", "page.html").stdout
     )
     assert max(found["r2"], found["loo_r2"]) <= 0
-    assert found["verdict"].startswith("dose cannot be predicted from age: R² ")
-    assert " on new (60 rows), " in found["verdict"]
+    assert found["verdict"].startswith("dose cannot be predicted from age: R² is ")
+    assert " on new (60 rows) and " in found["verdict"]
     assert 'class="verdict good"' not in (folder / "page.html").read_text(encoding="utf-8")
 
 
@@ -258,7 +258,7 @@ def test_the_lines_of_python_on_the_page_give_the_same_numbers(folder, options):
 
 def test_copies_are_counted_in_words_and_on_the_page(folder):
     pd.concat([FRAME, FRAME.iloc[:8]]).to_csv("twice.csv", index=False)
-    said = "8 of 68 rows are exact copies of others; all copies of a row are left out together."
+    said = "8 of 68 rows are exact copies of other rows. Leave-one-out leaves out all copies"
     result = run("twice.csv", "--target", "y", "--report", "page.html")
     assert result.exit_code == 0, result.output
     assert said in result.stdout
@@ -276,14 +276,14 @@ def test_features_that_do_not_help_are_said_not_to(folder):
     score = f"{found['loo_r2']:.2f}".replace("-", "−")
     assert found["loo_r2"] < 0
     assert found["verdict"] == (
-        f"y cannot be predicted from x1 and x2 here (80 rows; R² {score} on rows left out: "
-        "no better than the mean)."
+        "y cannot be predicted from x1 and x2 here: on left-out rows, predictions are no better "
+        f"than the mean (80 rows; R² {score})."
     )
     assert found["verdict"] in (folder / "page.html").read_text(encoding="utf-8")
     fit = LeftOutFit(0.031, 0.04, np.ones(3))
     assert fit.sentence("y", ["x"]) == (
-        "It is not clear whether y can be predicted from x "
-        "(3 rows; R² 0.03 on rows left out, standard error 0.04)."
+        "It is not clear whether y can be predicted from x: "
+        "R² 0.03, standard error 0.04, on left-out rows (3 rows)."
     )
 
 
@@ -314,7 +314,7 @@ def test_the_figure_shows_new_rows(folder):
         known[1].collections[0].get_offsets(),
         np.column_stack([MODEL.predict(FEATURES[:30]), truth]),
     )
-    title = "y: predictions of fresh against the truth (30 rows, R² "
+    title = "y: predictions of fresh against true values (30 rows, R² "
     assert known[1].get_title("left").startswith(title)
     unknown = panels(FEATURES[:5])
     assert unknown[1].get_title("left") == "y: predictions of fresh (5 rows, 90 % intervals)"

@@ -135,14 +135,14 @@ def test_the_truth_is_within_the_radius_as_often_as_is_promised():
         (
             MU,
             {"confidence": 1 - 1e-9, "method": "asymptotic"},
-            "the limit law is known up to a confidence of 1 − 1e-06",
+            "the limiting distribution is known only up to a confidence of 1 − 1e-06",
         ),
         (MU, {"confidence": "x"}, "confidence must be positive and finite, got 'x'"),
-        (MU, {"variance": 1.0}, "variance is for 'bernstein' and 'mcdiarmid'"),
+        (MU, {"variance": 1.0}, "variance can be given only with 'bernstein' and 'mcdiarmid'"),
         (
             KernelMean(kernel=Linear(), filter="kme").fit(X),
             {},
-            "takes a kernel with a bound, got Linear",
+            "needs a kernel with a bound on .*, got Linear",
         ),
         (
             KernelMean(filter="kme").fit(X, sample_weight=np.arange(60)),
@@ -153,7 +153,7 @@ def test_the_truth_is_within_the_radius_as_often_as_is_promised():
         (
             KernelMean(filter="kme", gram="random-features").fit(X),
             {},
-            "the error of features in the norm of the RKHS",
+            "a known error of the features in the norm of the RKHS",
         ),
     ],
 )

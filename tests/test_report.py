@@ -168,7 +168,7 @@ def test_a_test_says_where_two_samples_differ():
     assert "≤ 0.02 the smallest value that 49 permutations can give" in said
     none = check_page(result.to_html(level=1e-3)).says()
     assert "Too few permutations" in none
-    assert "49 permutations are too few to test at level 0.001: p cannot be below 0.02." in none
+    assert "with only 49 permutations, p cannot be below 0.02. Use more permutations." in none
     assert "does not prove that there is none" in none
 
 
@@ -254,12 +254,12 @@ def test_a_conditional_mean_says_how_well_it_predicts():
     page = model.to_html(data={"patients": X}, settings={"y": "outcome"})
     said = check_page(page).says()
     for words in (
-        f"outcome is predicted from column 0 and column 1 with R² {r2_text(model.loo_score_)} on "
-        "rows left out (40 rows; ",
-        "outcome: the range of what is likely",
+        f"outcome can be predicted from column 0 and column 1: R² {r2_text(model.loo_score_)} on "
+        "left-out rows (40 rows; ",
+        "outcome: the likely range",
         "Bandwidths",
         "patients: 40 rows",
-        "For x far from all rows predictions are extrapolations, which can be far off.",
+        "For x far from all rows, predictions are extrapolations, which can be far off.",
     ):
         assert words in said
     assert "dots around the diagonal" not in page
@@ -284,7 +284,12 @@ def test_a_detector_says_which_batches_have_drifted():
     for shift in (0.0, 3.0):
         detector.update(RNG.normal(shift, size=(40, 2)), f"day <{shift:.0f}>")
     said = check_page(detector.to_html()).says()
-    for words in (detector.verdict(), "day <3>", "1 in 2 batches", "The first is day <3>."):
+    for words in (
+        detector.verdict(),
+        "day <3>",
+        "1 in 2 batches",
+        "The first alarm is in day <3>.",
+    ):
         assert words in said
 
 

@@ -110,26 +110,24 @@ def test_links_survive_spaces(command, results):
 
 
 def test_the_list_names_every_experiment(command, tmp_path):
-    done = command("--list")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == [
-        each for page in PAGES.values() for each in page.experiments
-    ]
+    names = {line.split()[0] for line in command("--list").stdout.splitlines()}
+    for page in PAGES.values():
+        assert set(page.experiments) <= names
+    assert {"evidence:", "stacking:", "group-tests:"} <= names
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["figure-3d"], "did you mean 'figure-3c'?"),
+        (["figure-3d"], "figure-3c, "),
         (["loss", "--data", "nowhere"], "no such folder"),
-        (["loss", "--data", "empty"], "one without them"),
         (["loss", "--n-jobs", "0"], "n_jobs"),
         (["loss", "--out", "taken"], "taken"),
     ],
 )
 def test_a_mistake_is_answered_by_one_sentence(command, tmp_path, arguments, sentence):
     (tmp_path / "taken").write_text("")
-    (tmp_path / "empty").mkdir()
     assert_refused(command(*arguments, "--quick"), sentence)
     assert not list(tmp_path.glob("**/*.csv"))
 
@@ -142,21 +140,19 @@ def test_a_wrong_data_folder_in_the_environment_is_refused_before_the_work(
     assert not (tmp_path / "muhat-results").exists()
 
 
-@pytest.mark.parametrize("version", ["same", "other"])
-def test_full_results_are_not_lost_by_a_quick_run(command, results, version):
+def test_full_results_are_not_lost_by_a_quick_run(command, results):
     about = json.loads((results / "figure-2.json").read_text())
     about["settings"]["points"] = 200  # those of a full run
-    if version == "other":
-        about["versions"]["muhat"] = "0.0.1"
     (results / "figure-2.json").write_text(json.dumps(about))
     before = (results / "figure-2.csv").read_bytes()
     assert_refused(command("figure-2", "--quick"), "have other settings")
     assert (results / "figure-2.csv").read_bytes() == before
 
 
-def test_results_of_another_version_are_left_out_of_the_page(command, results):
-    about = results / "figure-3c.json"
-    about.write_text(about.read_text().replace('"muhat": "', '"muhat": "0.0.'))
+def test_results_of_other_settings_and_broken_ones_are_left_out_of_the_page(command, results):
+    about = json.loads((results / "figure-3c.json").read_text())
+    about["settings"]["former"] = 1
+    (results / "figure-3c.json").write_text(json.dumps(about))
     (results / "loss.json").write_text("{}")
     assert command("figure-2", "--quick").exit_code == 0
     text = (results / "evidence.md").read_text()
@@ -214,9 +210,3 @@ def test_a_run_that_is_interrupted_says_so_and_keeps_its_checkpoints(tmp_path):
     assert "Traceback" not in printed
     assert "the same command resumes" in printed
     assert list(checkpoints.glob("*/*.json"))
-
-
-def test_help_fits_80_columns(command):
-    done = command("--help")
-    assert done.exit_code == 0
-    assert max(map(len, done.stdout.splitlines())) <= 80

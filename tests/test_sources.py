@@ -46,7 +46,7 @@ def test_empty_batches_are_skipped_wherever_they_are(empty):
 @pytest.mark.parametrize("batches", [[], [X[:0]], [X[:0], X[:0]]])
 def test_empty_batches_only_are_refused(batches):
     with pytest.raises(
-        ValueError, match="at least one batch is needed in every pass, got none with a row"
+        ValueError, match="at least one batch is needed in every pass, got no batch with rows"
     ):
         rows_of(batches)
 

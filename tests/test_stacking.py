@@ -691,7 +691,8 @@ def test_a_verdict_says_no_more_than_two_standard_errors_allow():
             0.11,
             0.04,
             20.0,
-            "(standard error 4.0 %; the best single filter: 20.0 % lower, standard error 5.0 %)",
+            "(standard error 4.0 %; with the best single filter it is 20.0 % lower, "
+            "standard error 5.0 %)",
         ),
         (-0.007, 0.047, 2.0, "does not detectably lower the expected squared error"),
         (-0.2, 0.05, 2.0, "raises the expected squared error"),

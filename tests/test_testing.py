@@ -175,7 +175,7 @@ def test_a_wide_kernel_is_no_indefinite_one():
         TwoSampleTest(Linear(), random_state=SEED).test(X, Y).p_value, abs=0.01
     )
     for kernel, options in ((Gaussian(1e12), {}), (0.1 * Gaussian(1e12), {"statistics": "mmd"})):
-        with pytest.raises(ValueError, match="a kernel that tells rows apart is needed"):
+        with pytest.raises(ValueError, match="a kernel that distinguishes rows is needed"):
             TwoSampleTest(kernel, **options).test(X, Y)
 
 
@@ -412,7 +412,8 @@ def test_a_difference_and_a_dependence_are_found():
         "Largest difference: column 1 varies more in Y (SD 3.1) than in X (SD 0.89)."
     )
     assert result.verdict(level=0.001) == (
-        "199 permutations are too few to test at level 0.001: p cannot be below 0.005."
+        "It was not tested at level 0.001 whether the samples of 60 and 50 rows differ: with only "
+        "199 permutations, p cannot be below 0.005. Use more permutations."
     )
     assert len(result.permuted) == 199
     assert len(result.tests) == len({str(each) for each in result.tests})
@@ -843,7 +844,7 @@ def test_independence_refuses_what_it_cannot_pair():
     ):
         IndependenceTest().test(np.zeros((100_001, 1)), np.zeros((100_001, 1)))
     with pytest.raises(
-        ValueError, match="IndependenceTest: a gram with a spectrum is needed, got 'blocks'"
+        ValueError, match="IndependenceTest: a gram with eigenvalues is needed, got 'blocks'"
     ):
         IndependenceTest(gram="blocks").test(A, A)
     with pytest.raises(
@@ -854,7 +855,7 @@ def test_independence_refuses_what_it_cannot_pair():
             rng().normal(size=(201, 1)), rng().normal(size=(201, 1))
         )
     with pytest.raises(
-        ValueError, match="ShrunkCovariance: a weight of the eigenvalues of a pool is needed"
+        ValueError, match="ShrunkCovariance: a statistic of the pooled eigenvalues is needed"
     ):
         TwoSampleTest(statistics=ShrunkCovariance()).test(A, A + 1)
     with pytest.raises(ValueError, match="must not be unbiased"):
@@ -864,7 +865,7 @@ def test_independence_refuses_what_it_cannot_pair():
     ):
         TwoSampleTest(gram="blocks").test(A, A + 1)
     for test in (TwoSampleTest, IndependenceTest):
-        with pytest.raises(ValueError, match="a kernel that tells rows apart is needed"):
+        with pytest.raises(ValueError, match="a kernel that distinguishes rows is needed"):
             test(lambda X, Y: np.ones((len(X), len(Y)))).test(A, A)
 
 
@@ -888,12 +889,12 @@ def test_a_verdict_says_whether_a_column_is_wider_shifted_or_of_another_shape():
     )  # mean 0 and variance 1, with two modes
     assert (
         where(normal - normal.mean(), two - two.mean())
-        == "shape of the distribution of column 0, more than its mean or spread."
+        == "column 0, in the shape of its distribution rather than its mean or spread."
     )
     assert where(normal, normal + 1).endswith(" standard deviations higher in var_a.")
     both = where(normal, wide + 1)  # the spread differs more than the mean
     assert both.startswith("mean of column 0, ")
-    assert both.endswith(f" standard deviations higher in var_a; it also {spread}")
+    assert both.endswith(f" standard deviations higher in var_a; column 0 also {spread}")
     assert where(normal, 1.5 * normal + 2).endswith(" standard deviations higher in var_a.")
 
 
@@ -904,7 +905,7 @@ def test_columns_of_zeros_and_ones_are_told_in_shares():
     found = TwoSampleTest(n_permutations=199).test(X, Y, names=("ca", "cb"))
     assert found.verdict() == (
         "ca (100 rows) and cb (100 rows) differ (p ≤ 0.005). "
-        "Largest difference: region = north, 47 % of cb and 21 % of ca."
+        "Largest difference: region = north in 47 % of the rows of cb and 21 % of those of ca."
     )
     assert found.features[0].means == pytest.approx((0.21, 0.47), abs=1e-12)
     assert found.features[0].is_indicator
@@ -913,7 +914,7 @@ def test_columns_of_zeros_and_ones_are_told_in_shares():
     )
     assert smokers.verdict() == (
         "The samples of 100 and 100 rows differ (p ≤ 0.005). "
-        "Largest difference: smoker = 1, 47 % of Y and 21 % of X."
+        "Largest difference: smoker = 1 in 47 % of the rows of Y and 21 % of those of X."
     )
     X.iloc[0] = 0.5
     assert not TwoSampleTest(n_permutations=19).test(X, Y).features[0].is_indicator
@@ -924,23 +925,21 @@ def test_samples_too_small_to_reach_the_level_say_so():
         return TwoSampleTest(**options).test(np.array(X, dtype=float), np.array(Y, dtype=float))
 
     pair = verdict([1, 2], [3, 4])
-    assert (
-        pair.verdict()
-        == "2 and 2 rows are too few to tell: no data of this size can give p below 0.33."
+    assert pair.verdict() == (
+        "There are too few rows to tell whether the samples of 2 and 2 rows differ: with so few "
+        "rows, p cannot be below 0.33."
     )
     assert pair.p_value == pytest.approx(pair.least_p_value) == pytest.approx(1 / 3)
     four = verdict([1, 2, 3], [9])
-    assert (
-        four.verdict()
-        == "3 and 1 rows are too few to tell: no data of this size can give p below 0.25."
-    )
+    assert four.verdict().endswith(": with so few rows, p cannot be below 0.25.")
     assert verdict([1, 2, 3], [9, 8, 7]).least_p_value == pytest.approx(
         0.1
     )  # of 20, one and its mirror image
     rows = rng().normal(size=(2, 40))
     few = verdict(*rows, n_permutations=9)
-    assert (
-        few.verdict() == "9 permutations are too few to test at level 0.05: p cannot be below 0.1."
+    assert few.verdict() == (
+        "It was not tested at level 0.05 whether the samples of 40 and 40 rows differ: with only "
+        "9 permutations, p cannot be below 0.1. Use more permutations."
     )
     assert (
         verdict(*rows, n_permutations=999, early_stopping=5)
@@ -949,13 +948,14 @@ def test_samples_too_small_to_reach_the_level_say_so():
     )
     assert "too few" not in verdict(*rows[:, :30], n_permutations=19).verdict()
     three = IndependenceTest().test(rows[0, :3], rows[1, :3])
-    assert (
-        three.verdict() == "3 rows are too few to tell: no data of this size can give p below 0.17."
+    assert three.verdict() == (
+        "There are too few rows to tell whether x and y are dependent: with 3 rows, p cannot be "
+        "below 0.17."
     )
     shuffled = IndependenceTest(n_permutations=9).test(*rows)
-    assert (
-        shuffled.verdict()
-        == "9 permutations are too few to test at level 0.05: p cannot be below 0.1."
+    assert shuffled.verdict() == (
+        "It was not tested at level 0.05 whether x and y are dependent: with only 9 permutations, "
+        "p cannot be below 0.1. Use more permutations."
     )
 
 
@@ -977,8 +977,8 @@ class TestFewValuesFarFromAllOthers:
         size = Y["x"].median() - X["x"].median()
         assert result.features[0].medians == (X["x"].median(), Y["x"].median())
         assert result.verdict().endswith(
-            f"Largest difference: median of x, {size:.2g} higher in Y (a few of its values are far "
-            "from all others)."
+            f"Largest difference: median of x, {size:.2g} higher in Y (the median is used because "
+            "a few values are extreme)."
         )
         ordinary = TwoSampleTest(n_permutations=199, random_state=0, **options)
         X["x"] = np.minimum(np.abs(X["x"]), 3)

@@ -58,7 +58,8 @@ def test_two_files_get_a_table_and_a_verdict(files):
     assert verdict == expected.verdict()
     assert (
         floor
-        == "0.01 is the least p that 99 permutations can give; --permutations 999 looks further."
+        == "0.01 is the smallest p-value that 99 permutations can give. Use --permutations 999 to "
+        "find out whether p is smaller."
     )
     assert figure == "Figure: test.svg"
     assert expected.features[0].shift > 0
@@ -85,7 +86,7 @@ def test_one_file_is_divided_by_a_column_of_words_or_numbers(file):
     assert word["verdict"].startswith(
         "old (40 rows) and new (30 rows) differ (p ≤ 0.01). Largest difference: mean of v, "
     )
-    spread = "it also varies more in new (SD 4.1) than in old (SD 1.1)."
+    spread = "v also varies more in new (SD 4.1) than in old (SD 1.1)."
     assert f" standard deviations higher in new; {spread}" in word["verdict"]
 
 
@@ -156,15 +157,15 @@ def test_independence_of_columns(files):
     )
     assert f"\n{expected.verdict()}\n" in printed.stdout
     assert expected.verdict().startswith(
-        "(u, v) and z are dependent (40 rows, p ≤ 0.01); which of u and v is related to z is not "
+        "(u, v) and z are dependent (40 rows, p ≤ 0.01). The test does not show which of u and v "
     )
     assert as_json["p_value"] == expected.p_value <= 0.05
     assert (as_json["x"], as_json["y"], as_json["n"]) == (["u", "v"], ["z"], 40)
     a[["u", "v"]].round().to_csv("few.csv", index=False)
     refused = run("independence", "few.csv", "--x", "u", "--y", "v", "--distinct", *FEW)
     assert refused.exit_code == 2
-    assert "with --distinct, x or y must have no value twice" in " ".join(refused.output.split())
-    assert "leave out --distinct, as rows that are equal" in " ".join(refused.output.split())
+    assert "with --distinct, x or y must have different values" in " ".join(refused.output.split())
+    assert "leave out --distinct, because rows that are equal" in " ".join(refused.output.split())
 
 
 def test_standardizing_looks_at_both_samples_together(files):
@@ -315,7 +316,7 @@ def test_two_files_to_compare_lead_to_the_test():
 def test_few_rows_are_named_as_a_reason_to_find_nothing():
     rng = np.random.default_rng(0)
     few, many = rng.normal(size=(7, 2)), rng.normal(size=(8, 2))
-    reason = "With so few rows only a very large difference could be found."
+    reason = "With so few rows, only a very large difference could be detected."
     assert reason in TwoSampleTest(n_permutations=99).test(few, many).verdict()
     assert reason not in TwoSampleTest(n_permutations=99).test(many, many[::-1] + 0.1).verdict()
     assert reason not in TwoSampleTest(n_permutations=99).test(few, many + 9).verdict()
@@ -324,7 +325,7 @@ def test_few_rows_are_named_as_a_reason_to_find_nothing():
 def test_independence_refuses_a_column_on_both_sides():
     assert_refused(
         run("independence", "a.csv", "--x", "u,v", "--y", "v"),
-        "a column must be in one of them only",
+        "a column can be in only one of them",
     )
     assert_refused(
         run("independence", "a.csv", "--x", "u", "--y", "z"),

@@ -99,7 +99,7 @@ def test_the_spread_of_a_shift_where_samples_have_none():
         (X[:, 0] + 300).mean() / np.sqrt(0.4 * X[:, 0].var())
     )
     shift = f"{half.features[0].shift:.0f} standard deviations higher in Y"
-    assert f"mean of column 0, {shift}; it also varies more in Y (" in half.verdict()
+    assert f"mean of column 0, {shift}; column 0 also varies more in Y (" in half.verdict()
 
 
 def test_a_shift_in_a_narrow_column_is_seen_beside_a_wide_one():
@@ -158,7 +158,7 @@ def test_a_verdict_says_what_is_a_bound_and_what_was_measured():
     X, Y = samples()
     hint = TwoSampleTest(**QUICK).test(X, Y)
     assert hint.features[0].p_value < 0.05 < hint.p_value
-    assert "On its own, column 0 has p = 0.04, a hint only" in hint.verdict()
+    assert "Tested alone, column 0 has p = 0.04. Treat this as a hint only" in hint.verdict()
 
 
 def test_frames_are_taken_by_the_names_of_their_columns():
@@ -199,18 +199,16 @@ def test_copies_are_counted_and_dropped_on_demand():
     nothing = TwoSampleTest(**QUICK).test(copied, np.concatenate([Y, X[:5]]))
     assert nothing.p_value > 0.05
     assert "copies" not in nothing.verdict()
-    assert "5 rows of Y equal a row of X." in nothing.verdict()
+    assert "5 rows of Y are equal to rows of X." in nothing.verdict()
     result = TwoSampleTest(**QUICK).test(copied, np.concatenate([Y + 2, X[:5]]))
     assert (result.n_copies, result.n_shared) == (20, 5)
     assert (
         "20 of the 135 rows are exact copies of another row of the same sample" in result.verdict()
     )
-    assert (
-        "5 rows of Y equal a row of X. With few possible values this is expec" in result.verdict()
-    )
-    assert "if they are the same observations, use distinct=True." in result.verdict()
+    assert "5 rows of Y are equal to rows of X. This is expected if few " in result.verdict()
+    assert "If both samples contain the same observations, use distinct=" in result.verdict()
     alone = TwoSampleTest(**QUICK).test(copied, Y + 2).verdict()
-    assert "p is too small; distinct=True drops copies." in alone
+    assert "p is too small. Use distinct=True to drop copies." in alone
     distinct = TwoSampleTest(distinct=True, **QUICK).test(copied, np.concatenate([Y, X[:5]]))
     assert distinct.n + distinct.m == 110
     assert (distinct.n_copies, distinct.n_shared) == (0, 0)
@@ -237,7 +235,7 @@ def test_copies_are_counted_and_dropped_on_demand():
     )
     assert only_copies.too_few_distinct
     assert only_copies.p_value == only_copies.features[0].p_value == 1
-    left = "once exact copies of rows are dropped, too few rows are left to compare"
+    left = "after exact copies of rows were dropped, too few rows were left to compare"
     found = "No difference between the samples of 60 and 1 rows detected"
     assert only_copies.verdict() == f"{found}: {left} (p = 1)."
     detector = DriftDetector(distinct=True).fit(np.ones((9, 2)))
@@ -248,7 +246,7 @@ def test_copies_are_counted_and_dropped_on_demand():
     assert detector.update(np.full((5, 2), 2.0)).p_value == 1
     unbiased = TwoSampleTest(statistics=MMD(unbiased=True), distinct=True, **QUICK)
     assert unbiased.test(X, np.ones((5, 2))).too_few_distinct
-    with pytest.raises(ValueError, match="distinct must be False with block_length"):
+    with pytest.raises(ValueError, match="distinct and block_length cannot be combined"):
         TwoSampleTest(distinct=True, block_length=5).test(X, Y)
 
 
@@ -285,7 +283,7 @@ def test_constant_data_have_p_one_and_constant_columns_are_warned_of_once():
     X, Y = samples()
     X[:, 1] = Y[:, 1] = 3.0
     with pytest.warns(
-        ConstantColumns, match="column 'column 1' has only one value in both samples"
+        ConstantColumns, match="column 'column 1' is constant in all rows of both"
     ) as caught:
         TwoSampleTest(**QUICK).test(X, Y)
     assert len(caught) == 1
@@ -373,7 +371,7 @@ REFUSED = {
         Precomputed(np.eye(5)),
         [0, 1],
         [2, 7],
-        "row numbers, whole and below 5, got",
+        "row numbers: whole numbers below 5, got",
     ),
     "no square": (
         "precomputed",
@@ -486,7 +484,7 @@ def test_a_constant_column_does_not_move_p(n, standardize):
     X, Y = rng.normal(size=(n, 2)), rng.normal(size=(n, 2))
     test = TwoSampleTest(standardize=standardize, **QUICK)
     expected = test.test(X, Y)
-    with pytest.warns(UserWarning, match="has only one value in both samples"):
+    with pytest.warns(UserWarning, match="is constant in all rows of both"):
         found = test.test(*(np.insert(rows, 1, 7.3, axis=1) for rows in (X, Y)))
     assert found.p_value == expected.p_value < 0.95
     np.testing.assert_allclose(found.permuted, expected.permuted, rtol=1e-9)

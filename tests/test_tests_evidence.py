@@ -1,7 +1,6 @@
 """The evidence on the tests: draws are as described, and verdicts follow the numbers."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 
 from muhat.kernels import Gaussian
-from paper import PAGES, Results, draw, evidence_page, read_finished
+from paper import PAGES, Results, draw, evidence_page
 from paper._tables import one
 from paper.experiments import alternatives_of_tests as alternatives
 from paper.experiments import levels_of_tests as levels
@@ -144,7 +143,7 @@ def test_the_default_stands_beside_the_better_plain_test():
         "paired_error": 0.03,
     }
     rows = [{**cell, "test": test, "power": power} for test, power in powers.items()]
-    plain, former = alternatives.findings(Results(alternatives.settings(False), rows, PROVENANCE))
+    plain, former = alternatives.EXPERIMENT.findings(Results({}, rows, PROVENANCE))
     gap = "−0.100 ± 0.030 (linear)"
     assert plain.number == f"−0.100 in the mean of 1; least {gap}, most {gap}"
     assert former.number.startswith("+0.200 in the mean of 1; ")
@@ -183,18 +182,6 @@ def test_perturbed_uniforms_have_their_density():
     wide = (Z > 0).all(axis=1)
     assert Z[wide].std(axis=0) == pytest.approx([1.3, 1.3], rel=0.03)
     assert Z[(Z < 0).all(axis=1)].std(axis=0) == pytest.approx([1.0, 1.0], rel=0.03)
-
-
-def test_the_committed_page_is_what_its_results_say():
-    path, folder = ROOT / "docs" / "tests-evidence.md", ROOT / "docs" / "evidence"
-    text = path.read_text(encoding="utf-8")
-    found = read_finished(folder, PAGE.experiments.values())
-    assert evidence_page(PAGE, found, folder, path) == text
-    missing = ", ".join(name for name in PAGE.experiments if name not in found)
-    assert not missing or f"\nWithout results: {missing}.\n" in text
-    assert "-dirty" not in text
-    for target in re.findall(r"\]\(([^)]+)\)", text):
-        assert (ROOT / "docs" / target).is_file(), target
 
 
 def test_other_packages_were_measured_with_their_versions():

@@ -826,7 +826,7 @@ class Unstated(Filter):
         ),
         (
             lambda: characteristic_bound(Gaussian(), 2, 1.0, 2.0),
-            "number is needed for the bandwidth .* got 'median'",
+            "bandwidth must be a number before .* got 'median'",
         ),
         (lambda: characteristic_bound(Gaussian(1.0), 0, 1.0, 2.0), "d must be a whole number"),
         (
@@ -858,7 +858,10 @@ class Unstated(Filter):
             lambda: check_definition_1(Tikhonov(), [0.1], exponents=[2.0]),
             "at most the filter's qualification 1",
         ),
-        (lambda: check_definition_1(Tikhonov(), [0.1], exponents=[]), "exponents must be some"),
+        (
+            lambda: check_definition_1(Tikhonov(), [0.1], exponents=[]),
+            "exponents must not be empty",
+        ),
         (lambda: check_definition_1(NuMethod(), [1.5]), "whole number"),
     ],
 )

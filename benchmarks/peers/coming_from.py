@@ -64,6 +64,20 @@ class Task:
     note: str
 
 
+P_VALUES = "f'women and men p = {p_values[0]:.3f}; alcohol and hue p = {p_values[1]:.3f}'"
+
+OUR_TESTS = Side(
+    "muhat",
+    """\
+from muhat import IndependenceTest, TwoSampleTest
+
+differ = TwoSampleTest().test(women, men)
+depend = IndependenceTest().test(alcohol, hue)
+p_values = differ.p_value, depend.p_value
+""",
+    P_VALUES,
+)
+
 TASKS = (
     Task(
         "scikit-learn: `KernelPCA`",
@@ -89,9 +103,10 @@ scores = pca.fit(digits).transform(digits)
             "f'{scores.shape[1]} components; first variance {scores[:, 0].var():.6f}'",
         ),
         """\
-The scores are the same up to sign. muhat adds exact leave-one-out reconstruction errors, p-values
-for unusual rows (`novelty_p_values`), batches and landmarks. The default kernels differ: muhat uses
-the median bandwidth, scikit-learn `gamma = 1 / n_features`. [Kernel PCA](pca.md)""",
+Both packages give the same scores, up to sign. muhat also has exact leave-one-out reconstruction
+errors, p-values for unusual rows (`novelty_p_values`), batches and landmarks. The default
+bandwidths differ: muhat uses the median distance, scikit-learn `gamma = 1 / n_features`. [Kernel
+PCA](pca.md)""",
     ),
     Task(
         "scikit-learn: `KernelRidge`",
@@ -124,10 +139,11 @@ predicted = model.predict(new_X)
             "r2_text(new_y, predicted) + f'; {model.loo_score_:.3f} by leave-one-out'",
         ),
         """\
-`KernelRidge(alpha=alpha)` is the same as `ConditionalMean(filter='tikhonov', fit_intercept=False,
-standardize=False, selection=Fixed(alpha / n))`. By default muhat standardizes columns, has an
-intercept, uses the median bandwidth, and chooses filter and λ by exact leave-one-out.
-`bandwidth='loo'` chooses the bandwidth too. [Prediction](conditional.md)""",
+`KernelRidge(alpha=alpha)` gives the same predictions as `ConditionalMean(filter='tikhonov',
+fit_intercept=False, standardize=False, selection=Fixed(alpha / n))` with the same kernel. By
+default muhat standardizes columns, has an intercept, uses the median bandwidth, and chooses filter
+and λ by exact leave-one-out. `bandwidth='loo'` chooses the bandwidth too.
+[Prediction](conditional.md)""",
     ),
     Task(
         "hyppo: k-sample and independence tests",
@@ -141,24 +157,14 @@ differ = MMD().test(women, men, reps=999, auto=False, random_state=0)
 depend = Dcorr().test(alcohol, hue, reps=999, auto=False, random_state=0)
 p_values = differ[1], depend[1]
 """,
-            "f'women and men p = {p_values[0]:.3f}; alcohol and hue p = {p_values[1]:.3f}'",
+            P_VALUES,
         ),
-        Side(
-            "muhat",
-            """\
-from muhat import IndependenceTest, TwoSampleTest
-
-differ = TwoSampleTest().test(women, men)
-depend = IndependenceTest().test(alcohol, hue)
-p_values = differ.p_value, depend.p_value
-""",
-            "f'women and men p = {p_values[0]:.3f}; alcohol and hue p = {p_values[1]:.3f}'",
-        ),
+        OUR_TESTS,
         """\
-hyppo has many more statistics, and tests of conditional independence. Its MMD does not scale
-columns and uses one bandwidth; without `auto=False` it may use a chi-squared approximation. muhat
-standardizes columns, combines many kernels in one exact p-value, and names the columns that differ
-(`result.features`, `result.verdict()`). [Tests](tests.md)""",
+hyppo has many more statistics, and tests of conditional independence. The MMD of hyppo does not
+scale columns and uses one bandwidth; without `auto=False` it may use a chi-squared approximation.
+muhat standardizes columns, combines many kernels in one exact p-value, and names the columns that
+differ (`result.features`, `result.verdict()`). [Tests](tests.md)""",
     ),
     Task(
         "dcor: energy test and distance covariance",
@@ -171,23 +177,14 @@ differ = dcor.homogeneity.energy_test(women, men, num_resamples=999, random_stat
 depend = dcor.independence.distance_covariance_test(alcohol, hue, num_resamples=999, random_state=0)
 p_values = differ.pvalue, depend.pvalue
 """,
-            "f'women and men p = {p_values[0]:.3f}; alcohol and hue p = {p_values[1]:.3f}'",
+            P_VALUES,
         ),
-        Side(
-            "muhat",
-            """\
-from muhat import IndependenceTest, TwoSampleTest
-
-differ = TwoSampleTest().test(women, men)
-depend = IndependenceTest().test(alcohol, hue)
-p_values = differ.p_value, depend.p_value
-""",
-            "f'women and men p = {p_values[0]:.3f}; alcohol and hue p = {p_values[1]:.3f}'",
-        ),
+        OUR_TESTS,
         """\
-The energy test is the better choice for a plain shift of the mean, muhat for differences of
-shape, spread, correlation and fine structure ([power, measured](tests-evidence.md)). Distance
-correlation has no counterpart in muhat; `result.correlation` has another scale.""",
+The energy test of dcor has more power against a plain shift of the mean. muhat has more power
+against differences of shape, spread, correlation and fine structure
+([measured](tests-evidence.md)). muhat does not compute the distance correlation;
+`result.correlation` is a kernel correlation with another scale.""",
     ),
     Task(
         "alibi-detect: `MMDDrift`",
@@ -212,10 +209,10 @@ found = detector.update(batch, "new writers")
             "f'drift: {bool(found.is_alarm)}, p = {found.p_value:.4g}'",
         ),
         """\
-`MMDDrift` tests every batch at the same level, so false alarms add up. `DriftDetector` bounds the
-probability of any false alarm over all batches, names the columns that changed, and needs neither
-PyTorch nor TensorFlow. Only alibi-detect has detectors for images, text and learned kernels.
-[Drift](drift.md)""",
+`MMDDrift` tests every batch at the same level, so with many batches false alarms are certain.
+`DriftDetector` bounds the probability of any false alarm over all batches, names the columns that
+changed, and needs neither PyTorch nor TensorFlow. Only alibi-detect has detectors for images, text
+and learned kernels. [Drift](drift.md)""",
     ),
     Task(
         "evidently: `DataDriftPreset`",
@@ -244,10 +241,10 @@ found = detector.update(batch, "new writers")
             "f'drift: {bool(found.is_alarm)}, p = {found.p_value:.4g}'",
         ),
         """\
-evidently tests or measures each column by itself; by default, half of the columns must drift
-before it says that the data set has. It has dashboards, data quality checks and text metrics.
-muhat tests all columns together, also for changes in how they depend on each other, with one
-exact p-value, and `found.test.to_html(path)` writes one HTML file. [Drift](drift.md)""",
+evidently tests each column separately. By default it reports drift of the data set if half of the
+columns have drifted. evidently also has dashboards, data quality checks and text metrics. muhat
+tests all columns together, with one exact p-value, and also finds changes in how columns depend on
+each other. `found.test.to_html(path)` writes a report. [Drift](drift.md)""",
     ),
     Task(
         "MAPIE: prediction intervals",
@@ -277,10 +274,10 @@ intervals = model.predict_interval(new_X, confidence=0.9, method="jackknife+")
             "intervals_text(new_y, intervals)",
         ),
         """\
-Both are jackknife+. MAPIE works with any scikit-learn regressor, which it refits for each row, and
-also has classification. muhat has intervals only for its own regression; it needs no refits, and
-chooses the regularisation itself. `method='conformal'` is split conformal.
-[Intervals](conditional.md#intervals-and-quantiles)""",
+Both packages compute jackknife+ intervals here. MAPIE works with any scikit-learn regressor, which
+it refits for each row, and also supports classification. muhat has intervals only for its own
+regression, but needs no refits and chooses the regularisation itself. `method='conformal'` gives
+split conformal intervals. [Intervals](conditional.md#intervals-and-quantiles)""",
     ),
     Task(
         "POT: distance between two samples",
@@ -305,9 +302,10 @@ distance = mmd(women / scale, men / scale)
             "f'MMD {distance:.3f}'",
         ),
         """\
-These are different distances with different units. Only optimal transport says which row goes
-where. MMD can be estimated from few rows in many columns, and `TwoSampleTest` gives its p-value.
-`KernelMeanMatching` finds sample weights that make one sample look like another.""",
+The Wasserstein distance and the MMD have different units. Only optimal transport matches each row
+of one sample with rows of the other. The MMD can be estimated from few rows in many columns, and
+`TwoSampleTest` gives its p-value. `KernelMeanMatching` finds sample weights that make one sample
+similar to another.""",
     ),
 )
 
@@ -378,10 +376,10 @@ def measure(part: str = "") -> None:
 HEAD = """\
 # Coming from another package
 
-The same task in another package and in muhat: the code, its answer, and its time. The script
-`benchmarks/peers/coming_from.py` ran exactly this code and wrote this page. Times are processor
-seconds on one thread, without imports (the median of three runs, on a machine with other work). All
-examples use these data:
+Each section shows the same task in another package and in muhat, with the result and the time of
+both. The script `benchmarks/peers/coming_from.py` ran exactly this code and wrote this page. Times
+are processor seconds on one thread, without imports (the median of three runs). All examples use
+these data:
 
 ```python
 {setup}```

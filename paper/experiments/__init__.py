@@ -13,6 +13,7 @@ from paper.experiments import (
     conditional_accuracy,
     conditional_saturation,
     default_rule,
+    differences_of_tests,
     figure_1,
     figure_2,
     figure_3a,
@@ -27,6 +28,7 @@ from paper.experiments import (
     levels_of_tests,
     loss,
     many_rows_of_tests,
+    odd_groups,
     pca_components,
     pca_denoising,
     pca_novelty,
@@ -41,7 +43,10 @@ __all__ = ["EXPERIMENTS", "PAGES"]
 
 
 def _by_name(*modules: ModuleType) -> dict[str, Experiment]:
-    return {module.EXPERIMENT.name: module.EXPERIMENT for module in modules}
+    found = {}
+    for module in modules:
+        found[module.EXPERIMENT.name] = module.EXPERIMENT
+    return found
 
 
 EXPERIMENTS: dict[str, Experiment] = _by_name(
@@ -96,6 +101,7 @@ PAGES: dict[str, Page] = {
             levels_of_tests,
             levels_of_defaults,
             alternatives_of_tests,
+            differences_of_tests,
             many_rows_of_tests,
             power_of_tests,
             times_of_tests,
@@ -104,11 +110,11 @@ PAGES: dict[str, Page] = {
         preface="Levels, power and times of the tests, measured by `python -m paper tests`.",
     ),
     "group-tests-evidence": Page(
-        _by_name(levels_of_groups),
+        _by_name(levels_of_groups, odd_groups),
         title="Tests of many groups: the evidence",
         preface=(
-            "Levels of `GroupTest` under designs, with the designs ignored, and with a tolerance, "
-            "measured by `python -m paper group-tests`."
+            "Levels of `GroupTest` under designs, with the designs ignored, and with a tolerance; "
+            "odd groups, found and falsely found. Measured by `python -m paper group-tests`."
         ),
     ),
 }

@@ -85,7 +85,9 @@ def run(settings: Settings, task: Task) -> list[Row]:
 
 def _panels(settings: Settings) -> list[tuple[str, float, float]]:
     """Return c and β of every curve: on the left β is fixed, on the right c."""
-    left = [("beta fixed", c, settings["fixed_beta"]) for c in settings["c"]]
+    left = []
+    for c in settings["c"]:
+        left.append(("beta fixed", c, settings["fixed_beta"]))
     return left + [("c fixed", settings["fixed_c"], beta) for beta in settings["beta"]]
 
 
@@ -164,7 +166,10 @@ def shades(count: int) -> list[tuple[float, ...]]:
 
     colour = np.array(to_rgb(COLOURS["s-kmse"]))
     places = np.linspace(*SHADES, count)
-    return [tuple(colour + abs(place) * ((place < 0) - colour)) for place in places]
+    found = []
+    for place in places:
+        found.append(tuple(colour + abs(place) * ((place < 0) - colour)))
+    return found
 
 
 EXPERIMENT = Experiment(

@@ -282,18 +282,23 @@ def findings(results: Results) -> list[Finding]:
             "Share of new y between the 5 % and 95 % quantiles, with a Gaussian kernel on y",
         ),
     ):
-        rows = [one(results.rows, dataset=name, method=method) for name in sets]
-        number = in_one_cell(
-            f"{row['dataset']}: {100 * row['coverage']:.1f} ± {100 * row['coverage_error']:.1f} %"
-            for row in rows
-        )
+        rows = []
+        for name in sets:
+            rows.append(one(results.rows, dataset=name, method=method))
+        parts = []
+        for row in rows:
+            share, error = 100 * row["coverage"], 100 * row["coverage_error"]
+            parts.append(f"{row['dataset']}: {share:.1f} ± {error:.1f} %")
+        number = in_one_cell(parts)
         found.append(Finding(f"{what}, with its standard error.", number))
     return found
 
 
 def _accuracy(results: Results, key: str, what: str) -> Finding:
     """Return differences with 95 % intervals, and on how many sets these leave zero out."""
-    rows = [one(results.rows, dataset=name, model="muhat") for name in results.settings["datasets"]]
+    rows = []
+    for name in results.settings["datasets"]:
+        rows.append(one(results.rows, dataset=name, model="muhat"))
     better = sum(row[f"{key}_high"] < 0 for row in rows)
     worse = sum(row[f"{key}_low"] > 0 for row in rows)
     shown = (
@@ -380,7 +385,9 @@ def figure(results: Results) -> Any:
         name_rows(ax, sets)
     right.set_yticklabels([])
     letter_panels([left, right], ["accuracy", "coverage"])
-    handles = [ax.get_legend_handles_labels() for ax in (left, right)]
+    handles = []
+    for ax in (left, right):
+        handles.append(ax.get_legend_handles_labels())
     drawn.legend(
         [each for pair in handles for each in pair[0]],
         [each for pair in handles for each in pair[1]],

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import cauchy, poisson
 
 from muhat.datasets import SyntheticFamily, at_hand, load_dataset, standardized
-from muhat.filters import KME, SimpleShrinkage, Tikhonov
+from muhat.filters import KME, Filter, SimpleShrinkage, Tikhonov
 from muhat.gram import DenseGram, DenseProblem
 from muhat.kernels import Gaussian, Kernel, Mixture
 from muhat.selection import LeaveOneOut
@@ -32,7 +32,7 @@ from paper._figures import (
     letter_panels,
     style_of,
 )
-from paper._tables import column, distinct, one, where
+from paper._tables import column, distinct, grouped, one, picked, where
 
 SHARES = (1.0, 0.25, 0.1)
 """The kernel's σ² as shares of the median rule's."""
@@ -43,7 +43,7 @@ NODES = 1000
 NOT_IN_REPOSITORY = ("svmguide2",)
 """Data sets that are not part of the repository."""
 
-RULES = {
+RULES: dict[str, tuple[list[Filter], LeaveOneOut]] = {
     "default": ([KME(), Tikhonov()], LeaveOneOut(bias_factor="auto")),
     "f-kmse": ([Tikhonov()], LeaveOneOut()),
     "s-kmse": ([SimpleShrinkage()], LeaveOneOut()),
@@ -178,17 +178,19 @@ def settings(quick: bool) -> Settings:
             ["levels", three, 50],
             ["levels", three, 100],
         ]
-        cells += [["poisson", 2.0, n] for n in (20, 50, 100)]
-        cells += [["normal", d, n] for d, n in ((1, 50), (2, 100), (3, 100), (10, 100), (2, 400))]
-        cells += [["half zeros", d, 50] for d in (1, 3)]
+        for n in (20, 50, 100):
+            cells.append(["poisson", 2.0, n])
+        for d, n in ((1, 50), (2, 100), (3, 100), (10, 100), (2, 400)):
+            cells.append(["normal", d, n])
+        for d in (1, 3):
+            cells.append(["half zeros", d, 50])
         cells += [["cauchy", 1, 50], ["ring", 0.1, 50]]
-        cells += [
-            ["family", d, n]
-            for d in (1, 2, 5, 10, 20, 50)
-            for n in (20, 50, 100)
-            if (d, n) != (20, 20)
-        ]
-        cells += [["family", d, 400] for d in (2, 20)]
+        for d in (1, 2, 5, 10, 20, 50):
+            for n in (20, 50, 100):
+                if (d, n) != (20, 20):
+                    cells.append(["family", d, n])
+        for d in (2, 20):
+            cells.append(["family", d, 400])
         # Laws that were not looked at while the rule was chosen.
         cells += [
             ["levels", [0.5, 0.25, 0.13, 0.06, 0.06], 40],
@@ -202,12 +204,10 @@ def settings(quick: bool) -> Settings:
             ["cauchy", 1, 200],
         ]
         cells += [["family", 3, 30], ["family", 30, 200]]
-        cells += [
-            ["rows", name, n]
-            for name in at_hand()
-            if name not in NOT_IN_REPOSITORY
-            for n in (20, 50)
-        ]
+        for name in at_hand():
+            if name not in NOT_IN_REPOSITORY:
+                for n in (20, 50):
+                    cells.append(["rows", name, n])
     chosen: Settings = {
         "seed": 2014,
         "m": 300,
@@ -245,8 +245,11 @@ def run(settings: Settings, task: Task) -> list[Row]:
         for truth, problem in _problems(settings, task):
             for name, weights in _estimates(problem):
                 losses[name].append(_loss(problem, weights, truth))
-    case = {name: task[name] for name in ("law", "on", "n", "share")}
-    return [{**case, "estimator": name, "losses": each} for name, each in losses.items()]
+    case = picked(task, ("law", "on", "n", "share"))
+    found = []
+    for name, each in losses.items():
+        found.append({**case, "estimator": name, "losses": each})
+    return found
 
 
 def _problems(settings: Settings, task: Task) -> Iterator[tuple[Truth, DenseProblem]]:
@@ -269,7 +272,9 @@ def _estimates(problem: DenseProblem) -> Iterator[tuple[str, Array]]:
     """Yield the weights of every estimator on the sample."""
     yield "kme", problem.mean_weights
     for name, (filters, rule) in RULES.items():
-        bounded = [filter.bounded_by(1.0) for filter in filters]  # type: ignore[attr-defined]
+        bounded = []
+        for filter in filters:
+            bounded.append(filter.bounded_by(1.0))
         yield name, rule.best(problem, rule.choices(problem, bounded)).weights(problem)
 
 
@@ -292,7 +297,7 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
                 "error": 100 * float(spread) / plain.mean(),
                 "draws": len(plain),
             }
-            case = {name: row[name] for name in ("law", "n", "share", "estimator")}
+            case = picked(row, ("law", "n", "share", "estimator"))
             rows.append(
                 {
                     **case,
@@ -306,7 +311,10 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 def _text(on: Any) -> str:
     """Return what a law depends on as text: a number, a name or probabilities."""
     if isinstance(on, list):
-        return ", ".join(f"{value:g}" for value in on)
+        parts = []
+        for value in on:
+            parts.append(f"{value:g}")
+        return ", ".join(parts)
     return f"{on}"
 
 
@@ -363,13 +371,13 @@ def details(results: Results) -> str:
         f"| law | n | σ² × | {' | '.join(TITLES[name] for name in names)} |",
         "|---" * (len(names) + 3) + "|",
     ]
-    cells = dict.fromkeys(
-        tuple(row[key] for key in ("law", "on", "n", "share")) for row in results.rows
-    )
+    cells = grouped(results.rows, "law", "on", "n", "share")
     for law, on, n, share in cells:
         own = where(results.rows, law=law, on=on, n=n, share=share)
-        gains = (one(own, estimator=name) for name in names)
-        entries = [_with_error(row["gain"], row["error"]) for row in gains]
+        entries = []
+        for name in names:
+            row = one(own, estimator=name)
+            entries.append(_with_error(row["gain"], row["error"]))
         lines.append(f"| {law} {on} | {n:g} | {share:g} | {' | '.join(entries)} |")
     return "\n".join(lines)
 
@@ -390,7 +398,9 @@ def figure(results: Results) -> Any:
         ax.set_xlabel("laws and sizes, sorted")
         ax.set_ylabel(IMPROVEMENT if ax is axes[0] else "% of its risk")
     letter_panels(axes, [f"$\\sigma^2 \\times {share:g}$" for share in shares])
-    handles = {TITLES[name]: legend_handle(linestyle="none", **style_of(name)) for name in RULES}
+    handles = {}
+    for name in RULES:
+        handles[TITLES[name]] = legend_handle(linestyle="none", **style_of(name))
     legend_below(drawn, handles, columns=3)
     return drawn
 

@@ -115,11 +115,14 @@ def claims(results: Results) -> list[Claim]:
     gain = {}
     for shape in results.settings["shapes"]:
         gain[shape] = [row["gain_along"] for row in where(results.rows, shape=shape)]
-    number = in_one_cell(
-        f"{shape}: helps with probability {min(spread[shape]):.3f} to {max(spread[shape]):.3f}, "
-        f"shrinking along θ gains {min(gain[shape]):.1f} to {max(gain[shape]):.1f} % of the risk"
-        for shape in spread
-    )
+    parts = []
+    for shape in spread:
+        helped, gained = spread[shape], gain[shape]
+        parts.append(
+            f"{shape}: helps with probability {min(helped):.3f} to {max(helped):.3f}, "
+            f"shrinking along θ gains {min(gained):.1f} to {max(gained):.1f} % of the risk"
+        )
+    number = in_one_cell(parts)
     says = (
         "For an isotropic Gaussian shrinkage has the same effect in every direction, for an "
         "anisotropic one not."
@@ -133,7 +136,9 @@ def figure(results: Results) -> Any:
     drawn = blank(2.75)
     grid = drawn.add_gridspec(2, 3, width_ratios=[1.12, 1.12, 1])
     shapes = results.settings["shapes"]
-    planes = [drawn.add_subplot(grid[:, place]) for place in range(len(shapes))]
+    planes = []
+    for place in range(len(shapes)):
+        planes.append(drawn.add_subplot(grid[:, place]))
     reach = 1.05 * LEVELS[-1] * max(np.sqrt(variances).max() for variances in shapes.values())
     for ax, variances in zip(planes, shapes.values(), strict=True):
         _plane(
@@ -158,7 +163,9 @@ def _plane(ax: Any, variances: Any, length: float, alpha: float, reach: float) -
     centre = (theta[0] / (2 - alpha), theta[1] / (2 - alpha))
     circle = Circle(centre, length / (2 - alpha), fill=False, linestyle=(0, (4, 2)), zorder=2)
     ax.add_patch(circle)
-    ellipses = [(2 * level * np.sqrt(variances)).tolist() for level in LEVELS]
+    ellipses = []
+    for level in LEVELS:
+        ellipses.append((2 * level * np.sqrt(variances)).tolist())
     for width, height in ellipses:
         ax.add_patch(
             Ellipse(theta, width, height, facecolor=IMPROVED_COLOUR, alpha=0.28, linewidth=0)

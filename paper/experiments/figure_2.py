@@ -33,10 +33,10 @@ def run(settings: Settings, task: Task) -> list[Row]:
                 value = None
             else:
                 value = float(parameter)
-            rows += [
-                {"lambda": lam, "estimator": name, "parameter": value, "gamma": x, "s": y}
-                for x, y in zip(gamma.tolist(), s.tolist(), strict=True)
-            ]
+            for x, y in zip(gamma.tolist(), s.tolist(), strict=True):
+                rows.append(
+                    {"lambda": lam, "estimator": name, "parameter": value, "gamma": x, "s": y}
+                )
     return rows
 
 

@@ -85,16 +85,16 @@ def run(settings: Settings, task: Task) -> list[Row]:
         filter = filter_named(name)
         losses = exact.of_path(filter, grid)
         chosen = np.asarray(LeaveOneOut(grid).choose(exact.problem, filter).parameter)
-        rows += [
-            {
-                "sampling": sampling,
-                "estimator": name,
-                "t": t,
-                "losses": losses[:, place].tolist(),
-                "chosen": (chosen == t).tolist(),
-            }
-            for place, t in enumerate(grid.tolist())
-        ]
+        for place, t in enumerate(grid.tolist()):
+            rows.append(
+                {
+                    "sampling": sampling,
+                    "estimator": name,
+                    "t": t,
+                    "losses": losses[:, place].tolist(),
+                    "chosen": (chosen == t).tolist(),
+                }
+            )
     return rows
 
 
@@ -134,7 +134,9 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 def claims(results: Results) -> list[Claim]:
     """Return the claims: stopping shrinks, the best stop is early, running on returns to KME."""
     found, place = [], "Figure 3a"
-    ends = [_Curve.from_results(results, name, sampling) for name, sampling in _iterated(results)]
+    ends = []
+    for name, sampling in _iterated(results):
+        ends.append(_Curve.from_results(results, name, sampling))
     names = list(dict.fromkeys(end.estimator for end in ends))
 
     def holding(test: Callable[[_Curve], bool]) -> str:
@@ -173,8 +175,11 @@ def claims(results: Results) -> list[Claim]:
 
 def findings(results: Results) -> list[Finding]:
     """Return what stopping far too early costs."""
-    ends = [_Curve.from_results(results, name, sampling) for name, sampling in _iterated(results)]
-    number = in_one_cell(f"{each.label} {with_interval(each.rows[0])}" for each in ends)
+    parts = []
+    for name, sampling in _iterated(results):
+        curve = _Curve.from_results(results, name, sampling)
+        parts.append(f"{curve.label} {with_interval(curve.rows[0])}")
+    number = in_one_cell(parts)
     return [Finding("Improvement over KME after one iteration, which shrinks too much.", number)]
 
 

@@ -22,7 +22,7 @@ from muhat.stacking import StackedMean
 from paper._arrays import Array
 from paper._claims import Finding, decimal, in_one_cell, with_interval
 from paper._estimators import SMOOTH, display_name, filter_named
-from paper._experiment import Experiment, Results, Row, Settings, Task
+from paper._experiment import Experiment, Results, Row, Settings, Task, in_blocks
 from paper._figures import (
     blank,
     improvements,
@@ -34,7 +34,7 @@ from paper._figures import (
 from paper._samples import indices, joined
 from paper._statistics import improvement, mean_of
 from paper._style import logarithmic
-from paper._tables import column, distinct, one, where
+from paper._tables import column, distinct, grouped, one, picked, where
 
 SETS = ("ionosphere", "glass", "bodyfat", "housing", "vowel", "vehicle", "wine", "wdbc")
 """The data sets of Table 2 that are in the repository."""
@@ -181,10 +181,7 @@ def tasks(settings: Settings) -> list[Task]:
         n, block = int(size), max(1, settings["rows_per_task"] // int(size))
         for family, law, (kernel, share) in _cells(settings, n):
             case = {"family": family, "law": law, "kernel": kernel, "share": share, "n": n}
-            found += [
-                {**case, "first": first, "last": min(first + block, m)}
-                for first in range(0, m, block)
-            ]
+            found += in_blocks(case, m, block)
     return found
 
 
@@ -402,7 +399,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
         gain_errors.append(float(estimates.stacked.gain_error_))
     losses = np.array([each.losses for each in found])
     values = np.array([each.values for each in found])
-    case = {key: task[key] for key in CELL_COLUMNS}
+    case = picked(task, CELL_COLUMNS)
     rows_found: list[Row] = []
     for position, name in enumerate(estimates.names):
         row: Row = {**case, "estimator": name, "rule": "loo"}
@@ -424,16 +421,17 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     found = []
     for row in rows:
         losses, values = np.array(row["losses"]), np.array(row["values"])
-        base = {key: np.array(plain[_case(row)][key]) for key in ("losses", "values")}
-        gain = improvement(losses, base["losses"])
-        realized = 100 * (base["losses"] - losses) / base["losses"].mean()
+        base = plain[_case(row)]
+        plain_losses = np.array(base["losses"])
+        gain = improvement(losses, plain_losses)
+        realized = 100 * (plain_losses - losses) / plain_losses.mean()
         found.append(
             {
-                **{key: row[key] for key in (*CELL_COLUMNS, "estimator", "rule")},
+                **picked(row, (*CELL_COLUMNS, "estimator", "rule")),
                 "m": len(losses),
                 **mean_of(losses).columns("risk"),
                 **gain.columns("improvement"),
-                **improvement(values, base["values"]).columns("improvement_of_values"),
+                **improvement(values, np.array(base["values"])).columns("improvement_of_values"),
                 **_reported(row, gain.value, realized),
             }
         )
@@ -441,7 +439,7 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
 
 
 def _case(row: Row) -> tuple[Any, ...]:
-    return tuple(row[key] for key in CELL_COLUMNS)
+    return tuple(picked(row, CELL_COLUMNS).values())
 
 
 def _reported(row: Row, true: float, realized: Array) -> Row:
@@ -453,7 +451,9 @@ def _reported(row: Row, true: float, realized: Array) -> Row:
     if not row["gains"]:
         return dict.fromkeys(names)
     gains, errors = 100 * np.array(row["gains"]), 100 * np.array(row["errors"])
-    shares = [float((np.abs(gains - each) <= 2 * errors).mean()) for each in (true, realized)]
+    shares = []
+    for each in (true, realized):
+        shares.append(float((np.abs(gains - each) <= 2 * errors).mean()))
     return dict(
         zip(names, (*map(float, (gains.mean(), gains.std(), errors.mean())), *shares), strict=True)
     )
@@ -484,13 +484,15 @@ def over_laws(rows: Sequence[Row]) -> list[Row]:
     """Return means over the laws of each family, by estimator, kernel, bandwidth and n."""
     found = []
     keys = ("family", "kernel", "share", "n")
-    for place in dict.fromkeys(tuple(row[key] for key in keys) for row in rows):
+    for place in grouped(rows, *keys):
         cell = dict(zip(keys, place, strict=True))
         laws = distinct(where(rows, **cell), "law")
         for estimator in TABLE_ESTIMATORS:
             some = where(rows, estimator=estimator, **cell)
             if estimator == "best":
-                some = [best_filter(rows, law=law, **cell) for law in laws]
+                some = []
+                for law in laws:
+                    some.append(best_filter(rows, law=law, **cell))
             if some:
                 found.append({**mean_row(some), "estimator": estimator, "laws": len(some)})
     return found
@@ -568,9 +570,7 @@ def _means(results: Results) -> str:
         "|---" * (len(names) + 3) + "|",
     ]
     means = over_laws(results.rows)
-    for family, kernel, share, n in dict.fromkeys(
-        tuple(row[k] for k in ("family", *CELL_COLUMNS[2:])) for row in means
-    ):
+    for family, kernel, share, n in grouped(means, "family", *CELL_COLUMNS[2:]):
         rows = where(means, family=family, kernel=kernel, share=share, n=n)
         entries = []
         for name in TABLE_ESTIMATORS:
@@ -589,7 +589,7 @@ def _with_error(row: Row, quantity: str) -> str:
 
 def _hard_laws(rows: Sequence[Row]) -> str:
     """Return the improvement in the norm on every hard law, of the stacked mean and the default."""
-    cells = dict.fromkeys((row["kernel"], row["share"], row["n"]) for row in rows)
+    cells = grouped(rows, "kernel", "share", "n")
     lines = [
         (
             "The hard laws one by one, improvement over KME in ‖μ − μ_P‖² in %: stacked mean / "
@@ -604,8 +604,9 @@ def _hard_laws(rows: Sequence[Row]) -> str:
             some = where(rows, law=law, kernel=kernel, share=share, n=n)
             pair = []
             if some:
-                pair = [one(some, estimator=name) for name in ("stacked", "default")]
-            entries.append(" / ".join(_with_error(row, "improvement") for row in pair))
+                for name in ("stacked", "default"):
+                    pair.append(_with_error(one(some, estimator=name), "improvement"))
+            entries.append(" / ".join(pair))
         lines.append(f"| {law} | {' | '.join(entries)} |")
     return "\n".join(lines)
 
@@ -626,9 +627,7 @@ def _reported_gains(results: Results) -> str:
         "| hold the mean gain | hold the sample's |",
         "|---" * 9 + "|",
     ]
-    for family, kernel, share, n in dict.fromkeys(
-        tuple(row[k] for k in ("family", *CELL_COLUMNS[2:])) for row in stacked
-    ):
+    for family, kernel, share, n in grouped(stacked, "family", *CELL_COLUMNS[2:]):
         rows = where(stacked, family=family, kernel=kernel, share=share, n=n)
         mean = {}
         for key in (
@@ -638,8 +637,10 @@ def _reported_gains(results: Results) -> str:
             "reported_deviation",
             "true_within",
         ):
-            mean[key] = float(np.mean([row[key] for row in rows]))
-        numbers = [decimal(mean[key], 1) for key in list(mean)[:4]]
+            mean[key] = float(np.mean(column(rows, key)))
+        numbers = []
+        for key in list(mean)[:4]:
+            numbers.append(decimal(mean[key], 1))
         shares = [
             100 * mean["true_within"],
             100 * float(np.mean(column(rows, "realized_within"))),
@@ -659,7 +660,7 @@ def figure(results: Results) -> Any:
     """Return the figure: mean improvement against n, by family, kernel and bandwidth."""
     means = over_laws(results.rows)
     families = distinct(means, "family", FAMILIES)
-    kernels = list(dict.fromkeys((row["kernel"], row["share"]) for row in means))
+    kernels = list(grouped(means, "kernel", "share"))
     drawn = blank(1.2 + 1.8 * len(families))
     axes = drawn.subplots(len(families), len(kernels), sharex=True, sharey="row", squeeze=False)
     panels: list[Any] = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from muhat import KernelMeans
 from paper._claims import Finding, decimal
-from paper._experiment import Experiment, Results, Row, Settings, Task, in_blocks
+from paper._experiment import Experiment, Results, Row, Settings, Task, in_blocks, rows_of_tasks
 from paper._figures import blank, legend_of_markers
 from paper._group_laws import draw_groups
 from paper._tables import column, grouped, markdown, where
@@ -87,7 +87,7 @@ def run(settings: Settings, task: Task) -> list[Row]:
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     """Return mean gains, errors and coverage of every cell."""
-    draws = [row for rows in results for row in rows]
+    draws = rows_of_tasks(settings, results)
     found = []
     for (law, T, sizes), some in grouped(draws, "law", "T", "sizes").items():
         reported, error, true = (
@@ -142,7 +142,9 @@ def details(results: Results) -> str:
     """Return the table of cells."""
     lines = []
     for row in results.rows:
-        percent = [decimal(100 * row[name], 0) for name in ("true", "reported", "error", "covered")]
+        percent = []
+        for name in ("true", "reported", "error", "covered"):
+            percent.append(decimal(100 * row[name], 0))
         lines.append([row["law"], str(row["T"]), _sizes(row), *percent])
     header = ["groups", "T", "n", "true gain", "reported", "its error", "two errors cover"]
     return "\n".join(["Means over draws, in percent.\n", *markdown(header, lines)])

@@ -251,7 +251,9 @@ def _boosted(known: Groups, new: Groups, is_regression: bool, trees: int) -> dic
     for name, features in ((COLUMNS, _columns), (MOMENTS, _moments)):
         fitted = model().fit(features(known.samples), known.y)
         found[name] = fitted.predict(features(new.samples))
-    lengths = [len(sample) for sample in known.samples]
+    lengths = []
+    for sample in known.samples:
+        lengths.append(len(sample))
     fitted = model().fit(np.concatenate(known.samples), np.repeat(known.y, lengths))
     averages = []
     for sample in new.samples:
@@ -267,12 +269,17 @@ def _boosted(known: Groups, new: Groups, is_regression: bool, trees: int) -> dic
 
 
 def _columns(samples: Sequence[Array]) -> Array:
-    return np.array([sample.mean(axis=0) for sample in samples])
+    means = []
+    for sample in samples:
+        means.append(sample.mean(axis=0))
+    return np.array(means)
 
 
 def _moments(samples: Sequence[Array]) -> Array:
-    spreads = np.array([sample.std(axis=0) for sample in samples])
-    return np.column_stack([_columns(samples), spreads])
+    spreads = []
+    for sample in samples:
+        spreads.append(sample.std(axis=0))
+    return np.column_stack([_columns(samples), np.array(spreads)])
 
 
 def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:

@@ -171,7 +171,10 @@ def losses_of_draw(cell: Sequence[Any], rng: np.random.Generator) -> Row:
     means = PlainMeans.from_gram(G, np.ones(len(n)), n)
     others: dict[str, dict[str, float]] = {}
     for rival, constants, W in rivals(means):
-        key = ", ".join(f"{constant:g}" for constant in constants)
+        parts = []
+        for constant in constants:
+            parts.append(f"{constant:g}")
+        key = ", ".join(parts)
         others.setdefault(rival, {})[key] = float(losses(W).sum())
     found: Row = {
         "plain": float(before.sum()),
@@ -207,7 +210,9 @@ def by_group(values: Array, n: Array) -> Array:
 
 def _excess(before: Array, after: Array, bounds: Array) -> Array:
     """Return (‖μ_t − μ*‖ − ‖μ̂_t − μ*‖)/√(κ D_t), which the bound keeps at one or below."""
-    roots = [np.sqrt(np.maximum(each, 0)) for each in (after, before)]
+    roots = []
+    for each in (after, before):
+        roots.append(np.sqrt(np.maximum(each, 0)))
     return np.asarray((roots[0] - roots[1]) / bounds)
 
 
@@ -250,7 +255,10 @@ def _distances(truth: Array, G: Array, means: PlainMeans, W: Array) -> Row:
         "unbiased": _roots(means.squared_distances),
         "ours": _roots(_from_products(W @ G @ W.T)),
     }
-    return {f"distances_{name}": float(((d - true) ** 2).mean()) for name, d in found.items()}
+    table = {}
+    for name, d in found.items():
+        table[f"distances_{name}"] = float(((d - true) ** 2).mean())
+    return table
 
 
 def _from_products(G: Array) -> Array:
@@ -429,7 +437,9 @@ def details(results: Results) -> str:
     gains, others = [], []
     for row in ours(results):
         cell = _of_cell(results.rows, row)
-        numbers = [decimal(one(cell, estimator=name)["gain"], 1) for name in rivals_first]
+        numbers = []
+        for name in rivals_first:
+            numbers.append(decimal(one(cell, estimator=name)["gain"], 1))
         gains.append([name_of(row), with_interval(row, "gain", "", 1), *numbers])
         shown = []
         for name in ("values", "all_values", "distances", "unbiased_distances"):

@@ -15,7 +15,7 @@ from muhat.gram import Nystrom, RandomFeatures
 from muhat.kernels import Gaussian, Precomputed
 from muhat.testing import DriftDetector, IndependenceTest, TwoSampleTest
 from paper._arrays import Array
-from paper._checkpoints import canonical
+from paper._checkpoints import through_json
 from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task, rows_of_tasks
 from paper._figures import blank, legend_of_markers, name_rows
@@ -57,6 +57,9 @@ def _own_copies(rng: np.random.Generator) -> Pair:
     return points[0][rng.integers(10, size=30)], points[1][rng.integers(10, size=30)]
 
 
+MANY_ROWS = "600 rows"
+"""What a null hypothesis with many rows is called, for defaults that change with their number."""
+
 NULLS: dict[str, Callable[[np.random.Generator], Pair]] = {
     "normal, d = 1": _normal(24, 24, 1),
     "normal, d = 5": _normal(24, 24, 5),
@@ -78,6 +81,7 @@ PAIRED_NULLS: dict[str, Callable[[np.random.Generator], Pair]] = {
     "categories": _categories,
     "n ≠ m": _normal(30, 30, 1, 10),
     "copies": _own_copies,
+    MANY_ROWS: _normal(600, 600, 2),
 }
 """x and y independent of each other, of 24 to 30 rows; in place of n ≠ m, one column and ten."""
 
@@ -116,11 +120,13 @@ def _summed(X: Array, Y: Array, options: dict[str, Any]) -> float:
 
 def _from_files(X: Array, Y: Array, options: dict[str, Any]) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        paths = [Path(folder, name) for name in ("x.csv", "y.csv")]
+        paths = []
+        for name in ("x.csv", "y.csv"):
+            paths.append(Path(folder, name))
         header = ",".join(f"column {number}" for number in range(X.shape[1]))
         for path, rows in zip(paths, (X, Y), strict=True):
             np.savetxt(path, rows, delimiter=",", header=header, comments="")
-        x, y = (open_batches(path, rows=10) for path in paths)
+        x, y = open_batches(paths[0], rows=10), open_batches(paths[1], rows=10)
         return float(TwoSampleTest(**FEW_KERNELS, **options).test(x, y).p_value)
 
 
@@ -159,7 +165,7 @@ def _independence_by(**parameters: Any) -> PValue:
     return lambda X, Y, options: IndependenceTest(**parameters, **options).test(X, Y).p_value
 
 
-def _drift_by(
+def drift_by(
     read: Callable[[Array], Any] = np.asarray, default: bool = False, **parameters: Any
 ) -> PValue:
     """Return the p-value of a detector's first batch, whose level is half of alpha, 0.05."""
@@ -207,11 +213,11 @@ ROUTES: Routes = {
         PRECOMPUTED: _paired_by_matrices,
     },
     "DriftDetector": {
-        "the default": _drift_by(default=True),
-        "a test of one's own": _drift_by(),
-        "as they come": _drift_by(standardize=False),
-        "block length": _drift_by(block_length=2),
-        "batches": _drift_by(_batches),
+        "the default": drift_by(default=True),
+        "a test of one's own": drift_by(),
+        "as they come": drift_by(standardize=False),
+        "block length": drift_by(block_length=2),
+        "batches": drift_by(_batches),
     },
 }
 """Every public test, and the ways it can take by itself or by an option."""
@@ -270,7 +276,10 @@ def run(settings: Settings, task: Task) -> list[Row]:
 def run_on(routes: Routes, settings: Settings, task: Task) -> list[Row]:
     """Return the same for other routes."""
     test, route, null = settings["cells"][task["cell"]]
-    draw = (PAIRED_NULLS if test == "IndependenceTest" else NULLS)[null]
+    nulls = NULLS
+    if test == "IndependenceTest":
+        nulls = PAIRED_NULLS
+    draw = nulls[null]
     p_values = []
     for number in range(task["first"], task["last"]):
         rng = np.random.default_rng([settings["seed"], task["cell"], number])
@@ -298,8 +307,8 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     found = []
     for number, (test, route, null) in enumerate(settings["cells"]):
         some = where(rows, cell=number)
-        draws = sum(row["draws"] for row in some)
-        share = sum(row["rejected"] for row in some) / draws
+        draws = sum(column(some, "draws").tolist())
+        share = sum(column(some, "rejected").tolist()) / draws
         error = float(np.sqrt(LEVEL * (1 - LEVEL) / draws))
         cell = {
             "test": test,
@@ -348,7 +357,7 @@ def findings(results: Results) -> list[Finding]:
         Finding(f"Cells of more than {LEVEL} + 3 standard errors.", names),
         Finding(
             "The smallest p-value, which is 0 for no valid test.",
-            f"{min(row['smallest'] for row in rows):.3g}",
+            f"{column(rows, 'smallest').min():.3g}",
         ),
     ]
 
@@ -370,17 +379,21 @@ def details(results: Results) -> str:
 def level_table(results: Results, full: Settings) -> str:
     """Return the table of routes and null hypotheses."""
     nulls = distinct(results.rows, "null", NULLS)
-    error = column(results.rows, "error").max()
+    errors = []
+    for (draws, error), _ in grouped(results.rows, "draws", "error").items():
+        errors.append(f"{error:.4f} with {draws:.0f} draws")
     lines = [
         *note_of_size(results, full),
         (
             f"P(p ≤ {LEVEL}) under each null hypothesis; the standard error of a cell is "
-            f"{error:.4f}.\n"
+            f"{', '.join(errors)}.\n"
         ),
     ]
     table = []
     for (test, route), rows in grouped(results.rows, "test", "route").items():
-        shares = {row["null"]: f"{row['rejected']:.4f}" for row in rows}
+        shares = {}
+        for row in rows:
+            shares[row["null"]] = f"{row['rejected']:.4f}"
         table.append([test, route, *(shares.get(null, "") for null in nulls)])
     lines += markdown(["test", "route", *nulls], table)
     return "\n".join(lines)
@@ -388,8 +401,9 @@ def level_table(results: Results, full: Settings) -> str:
 
 def note_of_size(results: Results, full: Settings) -> list[str]:
     """Return a line that says so, where results have fewer draws or repetitions than a full run."""
-    is_full = canonical(results.settings) == canonical(full)
-    if is_full:
+    done = results.settings
+    has_cells = all(cell in done["cells"] for cell in full["cells"])
+    if has_cells and through_json({**done, "cells": []}) == through_json({**full, "cells": []}):
         return []
     return ["**Not a full run: fewer draws or repetitions, as stated below.**\n"]
 
@@ -416,17 +430,22 @@ def _of_peers() -> str:
     for name, peer in found.items():
         if why := peer.get("missing") or peer.get("failed"):
             missing.append(f"{name}: {why}.")
-    return "\n".join([*lines, *(["", *missing] if missing else [])])
+    if missing:
+        lines += ["", *missing]
+    return "\n".join(lines)
 
 
-COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00", "#CC79A7", "#000000", "#999999")
+COLOURS = (
+    *("#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00", "#CC79A7", "#000000", "#999999"),
+    "#8B5A2B",
+)
 """Of the null hypotheses."""
 
 
 def figure(results: Results) -> Any:
     """Return the figure: how far the rejections are from the level, in standard errors."""
-    names = list(dict.fromkeys((row["test"], row["route"]) for row in results.rows))
-    colours = dict(zip(NULLS, COLOURS, strict=True))
+    names = list(grouped(results.rows, "test", "route"))
+    colours = dict(zip([*NULLS, MANY_ROWS], COLOURS, strict=True))
     drawn = blank(1.6 + 0.24 * len(names))
     ax = drawn.subplots()
     ax.axvline(0, color="black", linewidth=0.8, zorder=1)
@@ -442,7 +461,9 @@ def figure(results: Results) -> Any:
         )
     name_rows(ax, [f"{test}, {route}" for test, route in names])
     ax.set_xlabel(f"share of p ≤ {LEVEL} less {LEVEL}, in standard errors")
-    shown = {null: (colours[null], "o") for null in distinct(results.rows, "null", NULLS)}
+    shown = {}
+    for null in distinct(results.rows, "null", NULLS):
+        shown[null] = (colours[null], "o")
     legend_of_markers(drawn, shown)
     return drawn
 

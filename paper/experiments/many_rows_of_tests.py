@@ -119,7 +119,9 @@ def details(results: Results) -> str:
     shown = []
     for row in results.rows:
         gap = f"{_signed(row['gap'])} ± {row['error']:.3f}"
-        powers = [f"{row[test]:.3f}" for test in TESTS]
+        powers = []
+        for test in TESTS:
+            powers.append(f"{row[test]:.3f}")
         shown.append([row["difference"], f"{row['n']:.0f}", f"{row['draws']:.0f}", *powers, gap])
     titles = ["two samples", "n", "repetitions", *STYLES, "difference on the same draws"]
     return "\n".join([*lines, *markdown(titles, shown)])

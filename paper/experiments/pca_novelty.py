@@ -106,7 +106,9 @@ def detector_scores(X: Array, new: Array) -> dict[str, Array]:
         TIKHONOV: KernelPCA(filter="tikhonov"),
         ALL: KernelPCA(components_for(X, 0.95)),
     }
-    scores = {name: pca.fit(X).reconstruction_error(new) for name, pca in found.items()}
+    scores = {}
+    for name, pca in found.items():
+        scores[name] = pca.fit(X).reconstruction_error(new)
     scores[FOREST] = -IsolationForest(random_state=0).fit(X).score_samples(new)
     scores[SVM] = -OneClassSVM().fit(X).score_samples(new)
     neighbours = min(20, len(X) - 1)

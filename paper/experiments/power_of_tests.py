@@ -58,9 +58,15 @@ OUR_MARKER = {"markersize": 5, "zorder": 4}
 
 def settings(quick: bool) -> Settings:
     """Return the cells, each with its repetitions, and the permutations of all."""
-    uniform = [(1, P, 500, 2.7, 200) for P in (1, 2, 3, 4)]
-    mixture = [(2, 4, n, 1.3, 200) for n in (500, 1000)]
-    paired = [(d, 1, 1000, float(np.exp(d)), 100) for d in (2, 3, 4, 5)]
+    uniform = []
+    for P in (1, 2, 3, 4):
+        uniform.append((1, P, 500, 2.7, 200))
+    mixture = []
+    for n in (500, 1000):
+        mixture.append((2, 4, n, 1.3, 200))
+    paired = []
+    for d in (2, 3, 4, 5):
+        paired.append((d, 1, 1000, float(np.exp(d)), 100))
     if quick:
         uniform, mixture, paired = [(1, 1, 40, 2.7, 3)], [(2, 4, 40, 1.3, 3)], [(2, 1, 40, 7.3, 3)]
     names = ("d", "P", "n", "c", "repetitions")
@@ -190,7 +196,10 @@ def _with_error(row: Row) -> str:
 def _cells(results: Results) -> list[tuple[str, list[Row]]]:
     """Return the name and the rows of every cell."""
     cells = grouped(results.rows, "problem", "d", "P", "n")
-    return [(_name(*place), rows) for place, rows in cells.items()]
+    found = []
+    for place, rows in cells.items():
+        found.append((_name(*place), rows))
+    return found
 
 
 def _name(problem: str, d: int, P: int, n: int) -> str:
@@ -204,8 +213,12 @@ def details(results: Results) -> str:
     tests = distinct(results.rows, "test", STYLES)
     lines = []
     for cell, rows in _cells(results):
-        shown = {row["test"]: _with_error(row) for row in rows}
-        powers = [shown.get(test, "") for test in tests]
+        shown = {}
+        for row in rows:
+            shown[row["test"]] = _with_error(row)
+        powers = []
+        for test in tests:
+            powers.append(shown.get(test, ""))
         lines.append([cell, f"{rows[0]['repetitions']:.0f}", *powers])
     table = markdown(["cell", "repetitions", *map(_title, tests)], lines)
     return "\n".join([*note_of_size(results, settings(False)), *table])
@@ -231,7 +244,9 @@ def figure(results: Results) -> Any:
             ax.plot(row["power"], place, marker=marker, color=colour, linestyle="none", **look)
     name_rows(ax, [name for name, _ in cells])
     ax.set(xlim=(-0.02, 1.02), xlabel="power at level 0.05")
-    styles = {_title(test): STYLES[test] for test in distinct(results.rows, "test", STYLES)}
+    styles = {}
+    for test in distinct(results.rows, "test", STYLES):
+        styles[_title(test)] = STYLES[test]
     legend_of_markers(drawn, styles, columns=2)
     return drawn
 

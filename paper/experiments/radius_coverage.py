@@ -116,7 +116,10 @@ def findings(results: Results) -> list[Finding]:
     found = []
     for method in METHODS:
         rows = where(results.rows, method=method)
-        number = ", ".join(f"{100 * row['coverage']:.2f} % (n = {row['n']})" for row in rows)
+        parts = []
+        for row in rows:
+            parts.append(f"{100 * row['coverage']:.2f} % (n = {row['n']})")
+        number = ", ".join(parts)
         proven = "at least, at every n"
         if method == METHODS[-1]:
             proven = "asymptotically"

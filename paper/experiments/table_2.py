@@ -42,7 +42,7 @@ from paper._figures import (
 from paper._samples import joined
 from paper._statistics import mean_of
 from paper._style import without_frame
-from paper._tables import column, distinct, markdown, one, where, where_not
+from paper._tables import column, distinct, markdown, one, picked, where, where_not
 
 CONVERGED = 10**4
 """A number of steps that no fit reaches."""
@@ -157,9 +157,13 @@ def estimates(problem: DenseProblem) -> list[tuple[str, str, Array, float]]:
     """Return name, rule, weights and share of components kept of every estimator."""
     rule = LeaveOneOut()
     choices = rule.choices(problem, [filter_named(name) for name in BY_LOO])
-    chosen = [(name, "paper", choice) for name, choice in zip(BY_LOO, choices, strict=True)]
-    chosen += [(name, "paper", GCV().choose(problem, filter_named(name))) for name in BY_GCV]
-    chosen += [(name, "kfold", KFold().choose(problem, filter_named(name))) for name in BY_GCV]
+    chosen = []
+    for name, choice in zip(BY_LOO, choices, strict=True):
+        chosen.append((name, "paper", choice))
+    for name in BY_GCV:
+        chosen.append((name, "paper", GCV().choose(problem, filter_named(name))))
+    for name in BY_GCV:
+        chosen.append((name, "kfold", KFold().choose(problem, filter_named(name))))
     chosen.append(("auto", "loo", rule.best(problem, choices)))
     found = []
     for name, how, choice in chosen:
@@ -224,7 +228,10 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
     for row in rows:
         if row["estimator"] == "kme":
             plain[row["dataset"], row["steps"]] = np.array(row["nll"])
-    return [_cell(row, plain[row["dataset"], row["steps"]]) for row in [*rows, *_oracles(rows)]]
+    found = []
+    for row in [*rows, *_oracles(rows)]:
+        found.append(_cell(row, plain[row["dataset"], row["steps"]]))
+    return found
 
 
 def _oracles(rows: Sequence[Row]) -> list[Row]:
@@ -253,7 +260,7 @@ def _cell(row: Row, plain: Array) -> Row:
     gap = nll - plain
     different = len(gap) > 1 and bool(np.any(gap != gap[0]))
     return {
-        **{key: row[key] for key in ("dataset", "estimator", "rule", "steps")},
+        **picked(row, ("dataset", "estimator", "rule", "steps")),
         "repetitions": len(nll),
         **mean_of(nll).columns("nll"),
         **mean_of(gap).columns("difference"),
@@ -412,7 +419,9 @@ def findings(results: Results) -> list[Finding]:
 
 def _furthest(results: Results, steps: int) -> Row:
     """Return the cell of KME that is furthest from the printed one."""
-    cells = [one_cell(results, name, "kme", steps) for name in results.settings["datasets"]]
+    cells = []
+    for name in results.settings["datasets"]:
+        cells.append(one_cell(results, name, "kme", steps))
     return max(cells, key=lambda row: abs(_away(row)))
 
 
@@ -525,7 +534,9 @@ def _reading(results: Results, chosen: int) -> str:
     names = results.settings["datasets"]
     by_gcv = where(results.rows, estimator="tsvd", steps=chosen, rule="paper")
     folds = where(results.rows, estimator="tsvd", steps=chosen, rule="kfold")
-    shares = [f"{100 * column(rows, 'kept').mean():.0f} %" for rows in (by_gcv, folds)]
+    shares = []
+    for rows in (by_gcv, folds):
+        shares.append(f"{100 * column(rows, 'kept').mean():.0f} %")
     return (
         f"The stop of the first table is {also} the one of those tried that favours shrinkage "
         f"most: {counts[most]} cells are below KME at {steps_in_words(most)}, {counts[last]} at "
@@ -597,11 +608,16 @@ def _differences(ax: Any, rows: Sequence[Row]) -> None:
     baselines = where(rows, rule="baseline")
     ax.axvline(0, color="black", linewidth=0.8, zorder=1)
     for place, row in enumerate(estimators):
-        dot(ax, row["estimator"], place, [row[name] for name in interval_columns("difference")])
+        dot(ax, row["estimator"], place, list(picked(row, interval_columns("difference")).values()))
     left, right = ax.get_xlim()
     for place, row in enumerate(baselines, len(estimators)):
         if left < row["difference"] < right:
-            dot(ax, row["estimator"], place, [row[name] for name in interval_columns("difference")])
+            dot(
+                ax,
+                row["estimator"],
+                place,
+                list(picked(row, interval_columns("difference")).values()),
+            )
         else:
             _arrow(ax, place, row["difference"])
     ax.set_xlim(left, right)

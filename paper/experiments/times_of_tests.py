@@ -53,7 +53,10 @@ def settings(quick: bool) -> Settings:
 
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each case."""
-    return [{"test": test, "n": n} for test, n in settings["cases"]]
+    found = []
+    for test, n in settings["cases"]:
+        found.append({"test": test, "n": n})
+    return found
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
@@ -107,7 +110,9 @@ def _bars(results: Results) -> list[tuple[str, float, str]]:
 
 def details(results: Results) -> str:
     """Return the table of times."""
-    lines = [[name, f"{seconds:.3g}"] for name, seconds, _ in _bars(results)]
+    lines = []
+    for name, seconds, _ in _bars(results):
+        lines.append([name, f"{seconds:.3g}"])
     return "\n".join(markdown(["test", "seconds"], lines))
 
 

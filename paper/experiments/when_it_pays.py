@@ -42,7 +42,7 @@ from paper._samples import (
     risk_table,
 )
 from paper._style import logarithmic, without_frame, zero_is_kme
-from paper._tables import distinct, one, where
+from paper._tables import distinct, one, picked, where
 
 RATE_DASHES = ((0, (1, 1)), (0, (5, 1, 1, 1)), "--")
 """The dashes of S-KMSE with λ = c n^(−β), for each c and β."""
@@ -83,23 +83,31 @@ def settings(quick: bool) -> Settings:
 def tasks(settings: Settings) -> list[Task]:
     """Return a task for each block of samples of each panel and place."""
     usual = {"kernel": "gaussian", "factor": 1.0, "n": settings["n"]}
-    cases = [{"panel": "bandwidth", **usual, "factor": factor} for factor in settings["factors"]]
-    cases += [{"panel": "size", **usual, "n": n} for n in settings["sizes"]]
-    cases += [{"panel": "theorem-1", **usual, "factor": factor} for factor in settings["factors"]]
-    cases += [{"panel": "kernel", **usual, "kernel": kernel} for kernel in KERNEL_NAMES]
+    cases = []
+    for factor in settings["factors"]:
+        cases.append({"panel": "bandwidth", **usual, "factor": factor})
+    for n in settings["sizes"]:
+        cases.append({"panel": "size", **usual, "n": n})
+    for factor in settings["factors"]:
+        cases.append({"panel": "theorem-1", **usual, "factor": factor})
+    for kernel in KERNEL_NAMES:
+        cases.append({"panel": "kernel", **usual, "kernel": kernel})
     return blocks(settings, cases)
 
 
 def run(settings: Settings, task: Task) -> list[Row]:
     """Return the losses of all estimators on a block of samples."""
     family = SyntheticFamily(settings["d"])
-    case = {key: task[key] for key in ("panel", "kernel", "factor", "n")}
+    case = picked(task, ("panel", "kernel", "factor", "n"))
     draws = list(family.draw(indices(task), task["n"], settings["seed"]))
     if task["panel"] == "theorem-1":
         bandwidths = task["factor"] * _pilot_bandwidths(settings, draws, indices(task))
         exact = exact_losses(draws, [Gaussian(float(bandwidth)) for bandwidth in bandwidths])
         rows = loss_rows([*losses_by_rule(exact), *_losses_by_rate(settings, exact)], **case)
-        return [{**row, "rho": exact.squared_norms.tolist()} for row in rows]
+        found = []
+        for row in rows:
+            found.append({**row, "rho": exact.squared_norms.tolist()})
+        return found
     return loss_rows(_losses_under(_kernels(task, draws), draws), **case)
 
 
@@ -107,17 +115,25 @@ def _kernels(task: Task, draws: Sequence[Draw]) -> list[Kernel]:
     """Return a kernel for each sample; the quadratic one is (⟨x, y⟩/d + 1)²."""
     if task["kernel"] == "gaussian":
         return gaussian_kernels(draws, task["factor"])
-    if task["kernel"] == "polynomial":
-        return [Polynomial(gamma=1 / draw.X.shape[1]) for draw in draws]
-    return [KERNELS[task["kernel"]]().resolve(draw.X) for draw in draws]
+    kernels: list[Kernel] = []
+    for draw in draws:
+        if task["kernel"] == "polynomial":
+            kernels.append(Polynomial(gamma=1 / draw.X.shape[1]))
+        else:
+            kernels.append(KERNELS[task["kernel"]]().resolve(draw.X))
+    return kernels
 
 
 def _losses_under(kernels: Sequence[Kernel], draws: Sequence[Draw]) -> list[EstimatorLosses]:
     """Return the losses by all rules; one by one under a kernel whose κ² is the sample's."""
     if np.isfinite(kernels[0].bound):
         return losses_by_rule(exact_losses(draws, kernels))
-    single = [exact_losses([draw], [kernel]) for draw, kernel in zip(draws, kernels, strict=True)]
-    found = [losses_by_rule(exact, exact.problem.kappa2(np.inf)) for exact in single]
+    single = []
+    for draw, kernel in zip(draws, kernels, strict=True):
+        single.append(exact_losses([draw], [kernel]))
+    found = []
+    for exact in single:
+        found.append(losses_by_rule(exact, exact.problem.kappa2(np.inf)))
     collected = []
     for each in zip(*found, strict=True):
         collected.append(
@@ -139,8 +155,10 @@ def _pilot_bandwidths(settings: Settings, draws: Sequence[Draw], places: Iterabl
 
 def _losses_by_rate(settings: Settings, exact: ExactLosses) -> list[EstimatorLosses]:
     """Return the losses of S-KMSE with λ = c n^(−β)."""
-    lams = np.array([c * exact.problem.n**-beta for c, beta in settings["rates"]])
-    losses = exact.of_multiples(filter_named("s-kmse").at_zero(lams))
+    lams = []
+    for c, beta in settings["rates"]:
+        lams.append(c * exact.problem.n**-beta)
+    losses = exact.of_multiples(filter_named("s-kmse").at_zero(np.array(lams)))
     found = []
     for place, rate in enumerate(settings["rates"]):
         found.append(EstimatorLosses("s-kmse", rate_name(*rate), losses[:, place]))
@@ -160,8 +178,13 @@ def table(settings: Settings, results: Sequence[Sequence[Row]]) -> list[Row]:
         known.append(
             {"rho": float(np.mean(row["rho"])) if "rho" in row else None, **_exact(settings, row)}
         )
-    plain = [{key: value for key, value in row.items() if key != "rho"} for row in raw]
-    return [{**row, **more} for row, more in zip(risk_table(settings, [plain]), known, strict=True)]
+    plain = []
+    for row in raw:
+        plain.append({key: value for key, value in row.items() if key != "rho"})
+    found = []
+    for row, more in zip(risk_table(settings, [plain]), known, strict=True):
+        found.append({**row, **more})
+    return found
 
 
 def _exact(settings: Settings, row: Row) -> Row:
@@ -194,7 +217,10 @@ def claims(results: Results) -> list[Claim]:
 def findings(results: Results) -> list[Finding]:
     """Return where there is much to gain and where little."""
     rows = where(results.rows, panel="bandwidth", estimator="f-kmse", rule="paper")
-    number = in_one_cell(f"{decimal(row['improvement'], 1)} % at {row['factor']:g}" for row in rows)
+    parts = []
+    for row in rows:
+        parts.append(f"{decimal(row['improvement'], 1)} % at {row['factor']:g}")
+    number = in_one_cell(parts)
     found = [
         Finding(
             "Improvement of F-KMSE over KME by bandwidth, in multiples of the median rule's.",
@@ -202,7 +228,10 @@ def findings(results: Results) -> list[Finding]:
         )
     ]
     rows = where(results.rows, panel="size", estimator="f-kmse", rule="paper")
-    number = in_one_cell(f"{with_interval(row)} at n = {row['n']}" for row in rows)
+    entries = []
+    for row in rows:
+        entries.append(f"{with_interval(row)} at n = {row['n']}")
+    number = in_one_cell(entries)
     found.append(Finding("Improvement of F-KMSE over KME by sample size.", number))
     return found
 

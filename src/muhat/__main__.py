@@ -79,9 +79,9 @@ def _check_packages() -> None:
     if missing:
         from muhat.errors import message
 
-        needed = "the command line needs packages that are not part of the core"
+        needed = "the command line needs packages that are not installed"
         got = f"no {' and no '.join(missing)}"
-        print(message("muhat", needed, got, "pip install 'muhat[cli]'"), file=sys.stderr)
+        print(message("muhat", needed, got, "run pip install 'muhat[cli]'"), file=sys.stderr)
         sys.exit(USER_ERROR)
 
 

@@ -45,12 +45,14 @@ def _temporary_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     target = Path(path).resolve()
     temporary = target.parent / f".muhat-{secrets.token_hex(8)}"
-    needed = "a place that can be written to is needed"
+    needed = "a path that can be written to is needed"
     try:
         _check_place(str(path), target)
         yield temporary
     except OSError as problem:
-        raise FileError(str(path), needed, problem.strerror or problem, "name another") from problem
+        raise FileError(
+            str(path), needed, problem.strerror or problem, "choose another path"
+        ) from problem
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

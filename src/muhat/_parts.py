@@ -14,6 +14,7 @@ import numpy as np
 
 from muhat._arrays import Array, as_array
 from muhat._messages import sample_size, unknown_name
+from muhat._validation import checked_gram
 from muhat.embedding import Element, Embedding
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import ALIASES, AUTO, FILTERS, KME, Shrinker
@@ -55,7 +56,7 @@ def as_kernel(kernel: Any, who: str = "kernel") -> Kernel:
     needed = "a name, a kernel object or a function is needed"
     advice = ""
     if hasattr(kernel, "shape"):
-        advice = "give the matrix as X, with kernel='precomputed'"
+        advice = "pass the matrix as X, with kernel='precomputed'"
     return cast(Kernel, _part(who, kernel, Kernel, KERNELS, needed, advice))
 
 
@@ -87,7 +88,10 @@ def _part(
         raise MuhatError(unknown_name(who, given, names))
     if isinstance(given, type):
         raise MuhatTypeError(
-            who, "an object is needed", f"the class {given.__name__}", "call it first"
+            who,
+            "an object is needed",
+            f"the class {given.__name__}",
+            "create an object by calling the class",
         )
     raise MuhatTypeError(who, needed, f"{type(given).__name__} {given!r}", advice)
 
@@ -116,7 +120,10 @@ def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
 
 def as_rule(selection: Any) -> Rule:
     """Return the rule that a name or a rule object stands for."""
-    needed, advice = "a name or a rule object is needed", "Fixed(0.1) fixes the parameter"
+    needed, advice = (
+        "a name or a rule object is needed",
+        "use Fixed(0.1) to fix the parameter at 0.1",
+    )
     return cast(Rule, _part("selection", selection, Rule, RULES, needed, advice))
 
 
@@ -213,10 +220,12 @@ class Parts:
                 odd.append(type(filter).__name__)
         if self.best_of and odd:
             needed = (
-                f"filters that are compared must be scored by one rule; {', '.join(odd)} can only "
+                f"all filters of a list must be scored by the same rule; {', '.join(odd)} can only "
                 "be scored by a different rule here"
             )
-            advice = "use selection='kfold', name that filter alone, or see all in muhat.compare"
+            advice = (
+                "use selection='kfold', use only one filter, or use muhat.compare for all filters"
+            )
             raise MuhatError(self.who, needed, f"selection={name_of_rule(self.rule)!r}", advice)
         return rules
 
@@ -245,6 +254,15 @@ class Parts:
             needed = f"selection by {type(rule).__name__} needs at least {rule.least_points} rows"
             advice = "give more rows, or the parameter, as in selection=Fixed(0.1)"
             raise MuhatError(self.who, needed, sample_size(n), advice)
+
+    def resolve_kernel(self, X: Array, present: Array) -> tuple[Kernel, Array]:
+        """Return the kernel with every parameter set, and the points it is a function of.
+
+        For a matrix that was computed before, X is the matrix and points are numbers of rows.
+        """
+        if isinstance(self.kernel, Precomputed):
+            return Precomputed(checked_gram(self.who, X)), np.arange(len(X))[:, None]
+        return self.kernel.resolve(X[present]), X
 
     def target_on(self, kernel: Kernel, columns: int, points: Array | None) -> Element | None:
         """Return the target f* as an element of the RKHS.
@@ -324,7 +342,7 @@ def _check_comparable(rule: Rule) -> None:
     if not rule.comparable or getattr(rule, "grid", None) is not None:
         have_one = "'loo', 'kfold' and 'gcv' have one"
         needed = f"several filters are compared by a score on grids of their own: {have_one}"
-        raise MuhatError("selection", needed, rule, "name one filter")
+        raise MuhatError("selection", needed, rule, "use only one filter")
 
 
 def choices_by(

@@ -111,7 +111,7 @@ def radius_of(
     if share >= 1:
         raise MuhatError(who, "confidence must be between 0 and 1", repr(confidence))
     if variance is not None and method not in ("bernstein", "mcdiarmid"):
-        needed = "variance is for 'bernstein' and 'mcdiarmid', which do not estimate it"
+        needed = "variance can be given only with 'bernstein' and 'mcdiarmid'"
         raise MuhatError(who, needed, f"method={method!r}", "leave it out")
     if mean.n < 2 or not mean.are_equal:
         got = "sample_weight"
@@ -119,16 +119,20 @@ def radius_of(
             got = f"{mean.n} row"
         raise MuhatError(who, "at least 2 rows of equal weight are needed", got)
     if mean.gamma is not None and not isinstance(mean.element, Embedding):
-        needed = "the error of features in the norm of the RKHS is needed"
+        needed = "a known error of the features in the norm of the RKHS is needed"
         advice = "use gram='nystrom' or 'dense'"
-        raise MuhatError(who, needed, "random features, of which it is not known", advice)
+        raise MuhatError(
+            who, needed, "random features, whose error in that norm is not known", advice
+        )
     delta, kernel = 1 - share, mean.element.kernel
     if method == "asymptotic":
         r = sqrt(weighted_chi_square_quantile(mean.eigenvalues, mean.variance, share) / mean.n)
     else:
         if not np.isfinite(kernel.bound):
             advice = "use method='asymptotic'"
-            raise MuhatError(who, f"{method!r} takes a kernel with a bound", repr(kernel), advice)
+            raise MuhatError(
+                who, f"{method!r} needs a kernel with a bound on k(x, x)", repr(kernel), advice
+            )
         if variance is None:
             variance = kernel.bound
         v = positive(who, "variance", variance)
@@ -210,8 +214,10 @@ def weighted_chi_square_quantile(gamma: Array, mean: float, level: float) -> flo
         return 0.5 - float(size @ np.sin(phase / 2 - u * x)) - level
 
     if level > 1 - PROBABILITY_TOL or excess(MAX_QUADRATIC_FORM) <= 0:
-        needed = f"the limit law is known up to a confidence of 1 − {PROBABILITY_TOL:g}"
-        raise MuhatError("KernelMean.radius", needed, repr(level), "lower it")
+        needed = (
+            f"the limiting distribution is known only up to a confidence of 1 − {PROBABILITY_TOL:g}"
+        )
+        raise MuhatError("KernelMean.radius", needed, repr(level), "use a lower confidence")
     place = 0.0
     if excess(0) < 0:
         place = float(brentq(excess, 0, MAX_QUADRATIC_FORM, xtol=1e-10))

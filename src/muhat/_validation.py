@@ -40,10 +40,13 @@ __all__ = [
 
 POINTS_NEEDED = "points must be real numbers in two dimensions, one point in each row"
 
-ENCODE_ADVICE = "encode text with pandas.get_dummies or scikit-learn's OneHotEncoder, or drop it"
+ENCODE_ADVICE = (
+    "encode text with pandas.get_dummies or scikit-learn's OneHotEncoder, or drop the column"
+)
 
 DASK_ADVICE = (
-    "use fit, X.map_blocks(mu.score_samples, drop_axis=1, dtype=float) for values, or X.compute()"
+    "use fit, or for values X.map_blocks(mu.score_samples, drop_axis=1, dtype=float), or load X "
+    "with X.compute()"
 )
 
 MAX_EXACT_INTEGER = 2**53
@@ -182,7 +185,7 @@ def _as_array(estimator: Any, X: Any, name: str) -> Array:
     try:
         return np.asarray(X)
     except ValueError:
-        advice = "give every row the same number of values"
+        advice = "give all rows the same number of values"
         if takes_batches:
             advice += ", or batches of rows to fit_batches"
         raise MuhatError(who, needed, "unequal ones", advice) from None
@@ -191,16 +194,16 @@ def _as_array(estimator: Any, X: Any, name: str) -> Array:
 def _conversion_advice(X: Any, takes_batches: bool) -> str:
     """Return how to make a sample of an object that is not an array."""
     if hasattr(X, "data") and not callable(X.data):
-        return "give its data, as in read_table(path).data"
+        return "pass its data, as in read_table(path).data"
     if isinstance(X, Mapping):
-        return "make it a data frame, as by pandas.DataFrame(X)"
+        return "convert it to a data frame, such as with pandas.DataFrame(X)"
     if isinstance(X, Set):
-        return "a set has no order and no repeats; give a list of rows"
+        return "pass a list of rows, because a set has no order and no repeated rows"
     if isinstance(X, range):
-        return "give an array of two dimensions, as by numpy.arange(n).reshape(-1, 1)"
+        return "pass an array of two dimensions, such as numpy.arange(n).reshape(-1, 1)"
     if not hasattr(X, "__iter__"):
         return ""
-    advice = "give rows as a list, as by list(X)"
+    advice = "pass the rows as a list, such as list(X)"
     if takes_batches:
         advice += ", or batches to fit_batches"
     return advice
@@ -209,7 +212,7 @@ def _conversion_advice(X: Any, takes_batches: bool) -> str:
 def _check_not_masked(who: str, values: Any, name: str) -> None:
     """Raise MuhatError for masked values: NumPy would use what is hidden."""
     if np.ma.is_masked(values):
-        needed = f"{name} must have a value everywhere"
+        needed = f"{name} must not have masked values"
         raise MuhatError(who, needed, "masked ones", "fill or drop them first")
 
 
@@ -231,7 +234,7 @@ def _check_columns(who: str, X: Any, name: str) -> None:
         return
     repeated = repeated_name(list(X.columns))
     if repeated is not None:
-        needed = f"every column of {name} must have a name of its own"
+        needed = f"all columns of {name} must have different names"
         raise MuhatError(who, needed, f"{repeated!r} twice", "rename or drop one of them")
     if any(type(kind).__name__ == "SparseDtype" for kind in getattr(X, "dtypes", ())):
         got = "a data frame with sparse columns"
@@ -278,8 +281,12 @@ def _check_exact(who: str, X: Any, name: str) -> None:
     before = len(np.unique(values, axis=0))
     after = len(np.unique(values.astype(np.float64), axis=0))
     if after < before:
-        needed = f"rows of {name} that differ must differ as floats, which are exact up to 2**53"
-        got = f"{before} different rows of larger whole numbers, of which {after} are left"
+        needed = (
+            f"different rows of {name} must stay different as floats, which are exact up to 2**53"
+        )
+        got = (
+            f"{before} different rows of larger whole numbers, which become {after} different rows"
+        )
         raise MuhatError(who, needed, got, "subtract a constant, or drop the column if it is an id")
 
 
@@ -316,7 +323,7 @@ def checked_target(who: str, y: Any, n: int | None = None) -> Array:
     """Return y as floats, of shape (n,) or (n, n_outputs); raise MuhatError if it is invalid."""
     if y is None:
         needed = "y must be given: this estimator requires y to be passed, but the target y is None"
-        raise MuhatError(who, needed, "None", "call fit(X, y)")
+        raise MuhatError(who, needed, "None", "call fit with y, as in fit(X, y)")
     _check_not_masked(who, y, "y")
     values = _as_target(who, as_frame(y))
     if values.ndim not in (1, 2) or not values.size:
@@ -340,11 +347,13 @@ def _as_target(who: str, y: Any) -> Array:
     """Return y as an array of floats; raise MuhatError for text, dates and complex numbers."""
     needed = "y must be real numbers"
     if has_dates(y):
-        advice = "give a difference as a number, such as (y - y.min()) / numpy.timedelta64(1, 'D')"
+        advice = "convert times to numbers, such as (y - y.min()) / numpy.timedelta64(1, 'D')"
         raise MuhatError(who, needed, "dates or times", advice)
     values = as_array(y)
     if values.dtype.kind == "c":
-        raise MuhatError(who, needed, "complex ones", "give both parts as two outputs")
+        raise MuhatError(
+            who, needed, "complex ones", "pass the real and imaginary parts as two outputs"
+        )
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
@@ -454,7 +463,12 @@ def check_semidefinite(gamma: Array, who: str = "kernel", what: str = "the Gram 
         share = float((gamma[..., 0] / np.abs(gamma[..., -1])).min())
         needed = f"{what} must be positive semi-definite"
         got = f"an eigenvalue of {share:.2g} times the largest"
-        raise MuhatError(who, needed, got, "use one that is, or clip its spectrum")
+        raise MuhatError(
+            who,
+            needed,
+            got,
+            "use a positive semi-definite one, or set its negative eigenvalues to zero",
+        )
 
 
 def check_symmetric(who: str, needed: str, K: Array, name: str = "K") -> None:
@@ -463,4 +477,6 @@ def check_symmetric(who: str, needed: str, K: Array, name: str = "K") -> None:
     if gap.max() > rounding(K) ** 0.5 * np.abs(K).max():
         i, j = np.unravel_index(gap.argmax(), gap.shape)
         got = f"{name}[{i}, {j}] = {K[i, j]:.6g} and {name}[{j}, {i}] = {K[j, i]:.6g}"
-        raise MuhatError(who, needed, got, f"take ({name} + {name}.T)/2 if that is meant")
+        raise MuhatError(
+            who, needed, got, f"take ({name} + {name}.T)/2 if the difference is only rounding"
+        )

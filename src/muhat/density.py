@@ -49,32 +49,32 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
     ‖μ_Q − μ‖² has a closed form for the Gaussian kernel. It is minimised over the weights π (on the
     simplex), the means θ and the variances σ² with exact gradients, starting at the best of many
     K-means runs (section 5 of the paper, Table 2). The interface is that of scikit-learn's
-    ``GaussianMixture``. Where the weights of μ sum to less than one, the mass that is missing goes
-    to components as wide as the solver allows.
+    ``GaussianMixture``. If the weights of μ sum to less than one, the missing mass is given to
+    components as wide as the solver allows.
 
     Parameters
     ----------
     n_components : int, default=5
         The number r of components.
     mean : KernelMean, default=None
-        How μ is estimated, by default ``KernelMean()``: with a Gaussian kernel, or a sum or
-        multiple of Gaussians, and any gram but random features, whose functions are not in the RKHS
-        of the mixtures' means.
+        The estimator of μ, by default ``KernelMean()``. Its kernel must be Gaussian, or a sum or
+        multiple of Gaussians. Random features are not supported, because their functions are not
+        in the RKHS of the kernel.
     tol : float, default=1e-6
         The solver has converged when its last 20 steps together have lowered ‖μ_Q − μ‖² by less
         than this share of it.
     n_init, max_iter : int, default=50 and 5000
         Runs of K-means, of which the best is the start, and the most steps of the solver.
     early_stopping : float, default=None
-        If given, the solver stops instead as soon as one step lowers ‖μ_Q − μ‖² by less than this
-        share of ‖μ‖²: 1e-6 takes some ten steps. This keeps Q near its K-means start, which
-        regularises, as μ is only an estimate (docs/evidence.md). Such a stop is asked for and no
-        convergence: ``converged_`` is False, without a warning.
+        If given, the solver stops as soon as one step lowers ‖μ_Q − μ‖² by less than this share of
+        ‖μ‖²; with 1e-6, after about ten steps. This keeps Q near its K-means start, which
+        regularises, because μ is only an estimate (docs/evidence.md). ``converged_`` is then False,
+        without a warning.
     min_variance : float, default=1e-2
-        The least variance of a component, as a share of the features' average one: none collapses
-        onto a point.
+        The smallest variance of a component, as a share of the average variance of the features, so
+        that no component collapses onto a point.
     random_state : int, RandomState, Generator or None, default=0
-        For K-means and for ``sample``; None draws anew each time.
+        Seed of K-means and of ``sample``. With None, every call draws new numbers.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
         _gaussians(as_kernel(mean.kernel))
         if isinstance(as_gram(mean.gram), RandomFeatures):
             needed, advice = (
-                "mean must estimate in the RKHS of its kernel",
+                "mean must be an estimate in the RKHS of its kernel, without random features",
                 "use gram='nystrom' instead",
             )
             raise MuhatError("MatchedMixture", needed, f"gram={mean.gram!r}", advice)
@@ -223,9 +223,8 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
         by_tol = solution.status == 0 or (stop is not None and stop.reached)
         self.converged_ = not early and (by_tol or (solution.status == 2 and flat))
         if not self.converged_ and not early:
-            message = (
-                f"MatchedMixture: not converged after {self.n_iter_} steps; raise max_iter or tol."
-            )
+            steps = f"not converged after {self.n_iter_} steps"
+            message = f"MatchedMixture: {steps}; increase max_iter or tol."
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         return self
 
@@ -308,7 +307,7 @@ class MatchedMixture(EstimatorHtmlReprMixin, DensityMixin, BaseEstimator):
         if self.mean is not None and not isinstance(self.mean, KernelMean):
             needed, advice = (
                 "mean must be a KernelMean or None",
-                "fit_embedding takes any embedding",
+                "use fit_embedding for any embedding",
             )
             raise MuhatTypeError("MatchedMixture", needed, type(self.mean).__name__, advice)
 
@@ -323,7 +322,7 @@ def kmeans_start(
     """
     if len(X) < n_components:
         needed = f"at least n_components = {n_components} points are needed"
-        got, advice = f"n_samples = {len(X)}", "take fewer components or more points"
+        got, advice = f"n_samples = {len(X)}", "use fewer components or more points"
         raise MuhatError("MatchedMixture", needed, got, advice)
     from sklearn.cluster import KMeans  # here, because it takes longer to import than all of muhat
 
@@ -391,7 +390,7 @@ class _Objective:
         squared_norm = Embedding(embedding.kernel, points, weights).squared_norm()
         if not 0 < squared_norm < np.inf:
             raise MuhatError(
-                "MatchedMixture", "a finite embedding, not zero, is needed", repr(embedding)
+                "MatchedMixture", "a finite embedding that is not zero is needed", repr(embedding)
             )
         points, weights = points[weights != 0], weights[weights != 0]
         moved = points - points[0]  # so that equal rows have no spread at all

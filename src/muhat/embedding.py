@@ -114,7 +114,7 @@ class Embedding(Element):
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, Kernel):
             needed, advice = (
-                "kernel must be a kernel with every parameter a number",
+                "kernel must be a kernel whose parameters are all numbers",
                 "pass for example Gaussian(1.0)",
             )
             raise MuhatTypeError("Embedding", needed, repr(self.kernel), advice)
@@ -195,6 +195,6 @@ class Embedding(Element):
             )
         if self.kernel != other.kernel:
             needed = f"both embeddings must have the same kernel {self.kernel!r}"
-            advice = "fit both with one kernel, its bandwidth a number"
+            advice = "fit both with the same kernel, whose bandwidth is a number"
             raise MuhatError("Embedding", needed, repr(other.kernel), advice)
         as_two_samples(self.points, other.points)  # raises for points of other dimensions

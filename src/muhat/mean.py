@@ -23,7 +23,6 @@ from muhat._validation import (
     as_frame,
     check_range,
     check_scale,
-    checked_gram,
     checked_masses,
     checked_sample,
     checked_weights,
@@ -158,13 +157,7 @@ def solve(parts: Parts, X: Array, masses: Array, plan: Plan | None = None) -> So
         return solve_source(parts, source, plan, points=X, present=present)
     rules = parts.rules(plan.access, n)
     parts.check_enough(rules, n)
-    kernel: Kernel
-    if isinstance(parts.kernel, Precomputed):
-        kernel = Precomputed(checked_gram(parts.who, X))
-        points = np.arange(len(X))[:, None]
-    else:
-        kernel = parts.kernel.resolve(X[present])
-        points = X
+    kernel, points = parts.resolve_kernel(X, present)
     target = parts.target_on(kernel, points.shape[1], points)
     if parts.gram == "auto" and target is None and can_factor(kernel, n):
         on_factor = _solve_on_factor(parts, plan, rules, kernel, points, masses, present)
@@ -196,7 +189,7 @@ def _solve_on_factor(
         gram = FactorGram.from_factor(factor, kernel, rows, None if are_equal else own)
         problem: Problem = FactorProblem(gram)
         reason = (
-            f"the Gram matrix of {n} rows has rank {factor.rank} to rounding: it is held by a "
+            f"the Gram matrix of {n} rows has rank {factor.rank} to rounding, so it is stored as a "
             f"low-rank factor, which misses {factor.error:.1g} of its trace"
         )
         plan = replace(plan, gram=PivotedCholesky(EXACT_TOL), reason=reason)
@@ -213,10 +206,10 @@ def _solve_on_factor(
     if found is None:
         return None
     reason = (
-        f"{plan.reason}, and none was needed: λ is chosen on a low-rank factor of {factor.rank} "
-        f"pivots, which misses {factor.error:.1g} of the trace; its gain is off by about "
-        f"{found.error:.1g} of the gain's standard error, weights are exact, by "
-        f"{product_problem.lanczos.steps} products"
+        f"{plan.reason}, but none was needed: λ is chosen on a low-rank factor of {factor.rank} "
+        f"pivots, which misses {factor.error:.1g} of the trace and changes the gain by about "
+        f"{found.error:.1g} of its standard error; weights are exact, computed by "
+        f"{product_problem.lanczos.steps} products with the matrix"
     )
     plan = replace(plan, reason=reason)
     return Solution(kernel, plan, product_problem, found.choices, None, points, present)
@@ -347,7 +340,7 @@ def warn_of_open_end(choice: Choice) -> None:
             f"{choice.parameter:.3g}, is at the end of its grid, {choice.grid[0]:.3g} to "
             f"{choice.grid[-1]:.3g}"
         )
-        advice = f"give a wider one, as in selection={type(choice.rule).__name__}(grid=[...])"
+        advice = f"use a wider grid, as in selection={type(choice.rule).__name__}(grid=[...])"
         warnings.warn(
             f"{choice.filter!r}: the best parameter, {place}; {advice}.", UserWarning, stacklevel=4
         )
@@ -360,7 +353,7 @@ def _takes_batches(estimator: Any) -> bool:
 
 
 class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
-    """Estimate the kernel mean of a sample, shrunk if corrected leave-one-out shows a gain.
+    """Estimate the kernel mean of a sample, with shrinkage if leave-one-out shows a gain.
 
     The plain average μ̂ = (1/n) Σ k(x_i, ·) is shrunk towards a target f*, to
     μ_λ = f* + s_λ(Ĉ)(μ̂ − f*). The filter s_λ multiplies each component in the basis of kernel PCA,
@@ -474,12 +467,12 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         Parameters
         ----------
         X : array or data frame of shape (n, d), also of dask
-            The sample, or its Gram matrix if the kernel is precomputed. That of dask stays on its
-            workers, of which only sums reach this process, and the rows that are drawn to learn
-            features from.
+            The sample, or its Gram matrix if the kernel is precomputed. Dask rows stay on the
+            workers; only sums, and a random sample of rows to learn features from, are sent to this
+            process.
         sample_weight : array of shape (n,), default=None
-            Masses of the points, not negative; equal by default. A point of mass zero does not take
-            part. The bandwidth is that of the points that do, whatever their masses.
+            Weights of the rows, not negative; equal by default. Rows of weight zero are ignored.
+            The bandwidth depends on the other rows, but not on their weights.
         """
         parts = self._parts()
         self._stream = None
@@ -492,15 +485,14 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     def fit_batches(self, batches: Iterable[Any]) -> Self:
         """Estimate the kernel mean of any number of rows, read in batches.
 
-        If a batch of an iterator cannot be taken, the rows before it are kept.
+        If a batch of an iterator raises an error, the rows before it are kept.
 
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
-            What can be read again, such as a list or ``muhat.open_batches("big.parquet")``, is
-            passed over three times: to draw landmarks and bandwidth from all rows, to sum up, and
-            to leave rows out. An iterator is passed over once, as by ``partial_fit``, with its
-            first some thousand rows together.
+            A list, or ``muhat.open_batches("big.parquet")``, is read three times: to draw the rows
+            for landmarks and bandwidth, to sum, and to leave rows out. An iterator is read once, as
+            by ``partial_fit``; its first few thousand rows form one batch.
         """
         parts = self._parts()
         parts.check_batches(rows_again=not isinstance(batches, Iterator))
@@ -511,7 +503,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         ):
             needed = "batches must be an iterable of arrays or data frames"
             got = f"a {type(batches).__name__}"
-            advice = "give an array to fit, and a path to muhat.open_batches"
+            advice = "use fit for an array, and muhat.open_batches for a path"
             raise MuhatError("KernelMean.fit_batches", needed, got, advice)
         self._stream = None
         if isinstance(batches, Iterator):
@@ -523,7 +515,7 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the sample; only sums of their features are kept.
 
-        Y is ignored.
+        y is ignored.
 
         The first call after a ``fit``, which is forgotten, resolves the arguments, learns kernel
         and features from its rows, and measures ``approximation_error_`` on them: give the
@@ -559,8 +551,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
             X, weights = X[weights > 0], weights[weights > 0]
             if not 1 / MAX_WEIGHT_RATIO < weights.min() <= weights.max() < MAX_WEIGHT_RATIO:
                 needed = (
-                    f"weights must be between {1 / MAX_WEIGHT_RATIO:g} and "
-                    f"{MAX_WEIGHT_RATIO:g}, or zero, to be added up"
+                    f"weights must be zero, or between {1 / MAX_WEIGHT_RATIO:g} and "
+                    f"{MAX_WEIGHT_RATIO:g}"
                 )
                 raise MuhatError(
                     "KernelMean.partial_fit", needed, f"{weights.min():g} to {weights.max():g}"
@@ -575,8 +567,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         mine, its = (getattr(each, "_stream", None) for each in (self, other))
         if mine is None or its is None or mine.accumulated is None or its.accumulated is None:
             needed = "both estimators must be fitted by partial_fit"
-            got = "one that was not, or to very few rows"
-            raise MuhatError("KernelMean.merge", needed, got, "fit both so")
+            got = "one that was not, or with too few rows"
+            raise MuhatError("KernelMean.merge", needed, got, "call partial_fit on both")
         return self._continue(replace(mine, accumulated=mine.accumulated + its.accumulated))
 
     def score_samples(self, X: Any) -> Array:
@@ -590,19 +582,19 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the mean squared distance ‖k(x, ·) − μ‖² of new points to the estimate.
 
-        The larger, the better.
+        Larger scores are better.
 
-        It compares filters and their parameters, never kernels or bandwidths: as σ → ∞ all points
-        are one to the kernel and the score tends to 0, so that a grid search over bandwidths always
-        takes the largest. Choose the bandwidth by what the mean is for, such as the power of a test
-        or the loss of a prediction, or leave it to the median rule (docs/selection.md).
+        Use it to compare filters and their parameters, not kernels or bandwidths: the score tends
+        to its maximum, 0, as σ → ∞, so a grid search would always choose the largest bandwidth.
+        Choose the bandwidth by the purpose of the mean, such as the power of a test or the loss of
+        a prediction, or keep the default, the median rule (docs/selection.md).
 
         Parameters
         ----------
         X : array or data frame of shape (m, d)
-            The points; for a precomputed kernel, the matrix k(x, x_i) to the sample. As that does
-            not say what k(x, x) is, its mean is then left out: a constant, which no comparison of
-            estimates depends on.
+            The points; for a precomputed kernel, the matrix k(x, x_i) to the sample. This matrix
+            does not contain k(x, x), so the mean of k(x, x) is then left out of the score. It is a
+            constant, and does not change comparisons.
         """
         check_is_fitted(self, "embedding_")
         X = checked_sample(self, X, reset=False)
@@ -654,8 +646,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
         """Fit to a dask array or data frame, whose rows stay where they are."""
         parts.check_batches(rows_again=True)
         if sample_weight is not None:
-            needed = "rows on a cluster all weigh the same"
-            advice = "repeat rows, or fit with weights in memory"
+            needed = "weights are not supported for dask data"
+            advice = "repeat rows, or load the rows and fit with weights in memory"
             raise MuhatError(parts.who, needed, "sample_weight", advice)
         source = DaskSource.from_collection(X)
         checked_sample(self, source.example, reset=True)  # learns the names of the features
@@ -680,7 +672,8 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
             if stream.accumulated is not None:
                 self._continue(stream)
                 problem.add_note(
-                    f"The {self.n_samples_seen_} rows before it are kept: go on with partial_fit."
+                    f"The {self.n_samples_seen_} rows before the error are kept. Continue with "
+                    "partial_fit."
                 )
             raise
         return self._continue(stream)

@@ -37,8 +37,8 @@ def with_progress(batches: Iterable[Any], total: int | None = None) -> ProgressB
     200
     """
     if find_spec("tqdm") is None:
-        needed, advice = "progress bars need tqdm", "pip install tqdm"
-        raise ImportError(message("with_progress", needed, "no such package", advice), name="tqdm")
+        needed, advice = "progress bars need tqdm", "run pip install tqdm"
+        raise ImportError(message("with_progress", needed, "no tqdm", advice), name="tqdm")
     return ProgressBatches(batches, total)
 
 

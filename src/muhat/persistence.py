@@ -47,8 +47,8 @@ Node = dict[str, Any]
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Save a fitted estimator or a result to a file that ``muhat.load`` reads.
 
-    The file holds arrays and text, no code. A loaded model predicts the same numbers to the last
-    bit on the same machine. The file is written in one atomic step. Needs skops
+    The file contains arrays and text, but no code. On the same machine, a loaded model predicts
+    exactly the same numbers. The file is written in one atomic step. Needs skops
     (``pip install 'muhat[cli]'``).
 
     Parameters
@@ -85,8 +85,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         data = skops_io.dumps(content, compression=zipfile.ZIP_DEFLATED)
         _trusted_types(data)
     except _UntrustedTypeError as problem:
-        needed = "a model without functions or classes of your own is needed"
-        advice = "keep their code in a module, and fit again where the model is needed"
+        needed = "a model without user-defined functions or classes is needed"
+        advice = "keep the code in a module, and fit again where you need the model"
         raise MuhatError("muhat.save", needed, problem.got, advice) from None
     except (TypeError, AttributeError, RecursionError) as problem:
         # skops raises UnsupportedTypeException, a TypeError, or fails on an object's own state.
@@ -146,7 +146,7 @@ def _import_skops(who: str) -> ModuleType:
         return import_module("skops.io")
     except ModuleNotFoundError:
         needed = "the package skops is needed"
-        raise MuhatError(who, needed, "none installed", "pip install 'muhat[cli]'") from None
+        raise MuhatError(who, needed, "no skops", "run pip install 'muhat[cli]'") from None
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:
@@ -172,7 +172,7 @@ def _check_archive(data: bytes) -> None:
         raise _InvalidModelError("another kind of file")
     end = data[-END_RECORD_SIZE:]
     if end[:4] != b"PK\x05\x06" or end[-2:] != b"\0\0":  # the last field: no comment follows
-        raise _InvalidModelError("a file that does not end where the model ends")
+        raise _InvalidModelError("a file with extra bytes after the model")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if "model.json" in archive.namelist():
             raise _InvalidModelError(
@@ -180,7 +180,7 @@ def _check_archive(data: bytes) -> None:
             )
         size = sum(member.file_size for member in archive.infolist())
         if size > MAX_EXPANSION * len(data):
-            raise _InvalidModelError("content out of proportion to the file")
+            raise _InvalidModelError("content that is too large for the file")
         damaged = archive.testzip()
         if damaged is not None:
             raise _InvalidModelError("a damaged file")
@@ -216,8 +216,8 @@ def _check_format(content: dict[str, Node]) -> None:
     if number != FORMAT:
         version = json.loads(content["muhat"]["content"])
         raise _InvalidModelError(
-            f"one of format {number}, saved by muhat {str(version)[:20]}",
-            "load it with that version or save it again",
+            f"a model of format {number}, saved by muhat {str(version)[:20]}",
+            "load the model with that version, or fit and save it again",
         )
 
 

@@ -59,14 +59,15 @@ DEFAULT_CONFIDENCE = 0.9
 
 def apply_command(
     model: Annotated[
-        Path, Argument(metavar="MODEL", show_default=False, help="File from muhat.save or --save.")
+        Path,
+        Argument(metavar="MODEL", show_default=False, help="Model saved by muhat.save or --save."),
     ],
     file: Annotated[
         Path,
         Argument(
             metavar="FILE",
             show_default=False,
-            help="New rows (.csv, .parquet and others), or - for standard input.",
+            help="File with new rows (.csv, .parquet and others), or - for standard input.",
         ),
     ],
     out: Annotated[
@@ -80,7 +81,8 @@ def apply_command(
             "--interval",
             metavar="LEVEL",
             show_default=False,
-            help="Share of y that intervals should contain; 0 for no intervals. Default: 0.9, or "
+            help="Share of the true values that intervals should contain; 0 for no intervals. "
+            "Default: 0.9, or "
             "none with --quantiles.",
         ),
     ] = None,
@@ -89,7 +91,7 @@ def apply_command(
         Option(
             metavar="Q,Q,...",
             show_default=False,
-            help="Also write quantiles of y, such as 0.05,0.5,0.95.",
+            help="Also write these quantiles of the prediction, such as 0.05,0.5,0.95.",
         ),
     ] = None,
     drop: Drop = None,
@@ -140,7 +142,7 @@ def _levels(quantiles: str | None) -> list[float]:
     try:
         return list(map(float, quantiles.split(",")))
     except ValueError:
-        needed = "numbers between 0 and 1, between commas, are needed"
+        needed = "numbers between 0 and 1, separated by commas, are needed"
         raise MuhatError("--quantiles", needed, repr(quantiles)) from None
 
 
@@ -226,7 +228,7 @@ class _AppliedModel:
         if shift is not None and shift.is_found:
             fitted = "the rows that the model was fitted to"
             sentence = shift.sentence(file, f"The rows of {file}", fitted)
-            extrapolates = "Its answers may be wrong."
+            extrapolates = "Predictions and scores may be wrong."
             warnings.warn(f"{sentence} {extrapolates}", UserWarning, stacklevel=2)
 
     def warn_of_far_rows(self, file: str) -> None:
@@ -234,7 +236,8 @@ class _AppliedModel:
         if self.n_far:
             far = far_text(self.n_far, self.n_rows, file)
             message = (
-                f"{far}: predictions there are extrapolations, and intervals may be too narrow."
+                f"{far}: predictions for such rows are extrapolations, and intervals may be too "
+                "narrow."
             )
             warnings.warn(message, ExtrapolationWarning, stacklevel=2)
 

@@ -53,7 +53,9 @@ def about(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
     show_traceback: Annotated[
         bool,
-        typer.Option(TRACEBACK, help="Also print the traceback of an error; may follow a command."),
+        typer.Option(
+            TRACEBACK, help="Print the full traceback of an error. Can also follow the command."
+        ),
     ] = False,
 ) -> None:
     """Compare distributions with kernels: two-sample, independence and drift tests, regression
@@ -200,7 +202,7 @@ def standard_output() -> Iterator[None]:
         if problem.errno == errno.EPIPE:  # click ends the command without a word
             raise
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 — for what Python flushes when it ends
-        needed = "a place that can be written to is needed"
+        needed = "an output that can be written to is needed"
         raise MuhatError("standard output", needed, problem.strerror or problem) from problem
 
 
@@ -222,9 +224,9 @@ def _explained(problem: Exception) -> tuple[int, str]:
             sentence = f"{sentence.rstrip('.')}; to compare two files: muhat test a.csv b.csv."
         return USER_ERROR, sentence
     if isinstance(problem, MemoryError):
-        needed = "the matrix of all pairs of points must fit in memory"
-        advice = "use --gram nystrom, or fewer points"
-        return USER_ERROR, message("muhat", needed, "too many points", advice)
+        needed = "the matrix of all pairs of rows must fit in memory"
+        advice = "use --gram nystrom, or fewer rows"
+        return USER_ERROR, message("muhat", needed, "too many rows", advice)
     if isinstance(problem, OSError):
         reason = f"{problem.strerror or problem}."
         if problem.filename is not None:

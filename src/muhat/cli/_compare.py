@@ -76,7 +76,7 @@ Bandwidth = Annotated[
     Option(
         metavar="NUMBER|median",
         show_default="median",
-        help="The kernel's bandwidth σ, or the median distance.",
+        help="Bandwidth σ of the kernel: a number, or 'median' for the median distance of rows.",
     ),
 ]
 
@@ -87,9 +87,9 @@ def compare_command(
         Argument(
             metavar="FILE",
             show_default=False,
-            help="A table with one row per observation: .csv, .tsv, .txt (or these as .gz), "
+            help="File with one row for each observation: .csv, .tsv, .txt (or these as .gz), "
             ".parquet (or a folder of them), .feather, .arrow, .npy, .npz, or - for standard "
-            "input. Without it, the bundled wine data.",
+            "input. Without FILE, the bundled wine data are used.",
         ),
     ] = None,
     out: Annotated[
@@ -102,14 +102,17 @@ def compare_command(
     ] = None,
     report: ReportFile = None,
     as_json: Annotated[
-        bool, Option("--json", help="Print JSON only; a figure is then made only with --out.")
+        bool,
+        Option(
+            "--json", help="Print JSON instead of text. A figure is then written only with --out."
+        ),
     ] = False,
     filter: Annotated[
         list[str] | None,
         Option(
             metavar="NAME",
             show_default="all",
-            help=f"An estimator, repeatable: {', '.join(FILTERS)}.",
+            help=f"Estimator to compare: {', '.join(FILTERS)}. Can be given several times.",
         ),
     ] = None,
     kernel: Annotated[
@@ -120,7 +123,7 @@ def compare_command(
     ] = "gaussian",
     bandwidth: Bandwidth = None,
     selection: Annotated[
-        str, Option(metavar="NAME", help=f"How parameters are selected: {', '.join(RULES)}.")
+        str, Option(metavar="NAME", help=f"Rule that selects parameters: {', '.join(RULES)}.")
     ] = "loo",
     standardize: Standardize = True,
     drop: Drop = None,
@@ -139,8 +142,8 @@ def compare_command(
         str,
         Option(
             metavar="NAME",
-            help=f"How the kernel matrix is stored: {', '.join(GRAMS)}; "
-            "the last two work for any number of rows.",
+            help=f"How the kernel matrix is stored: {', '.join(GRAMS)}. "
+            "The last two are approximations for any number of rows.",
         ),
     ] = "auto",
     features: Annotated[
@@ -149,7 +152,7 @@ def compare_command(
             min=1,
             metavar="NUMBER",
             show_default="from the number of rows",
-            help="Number of landmarks or random features.",
+            help="Number of landmarks (--gram nystrom) or random features.",
         ),
     ] = None,
     model: ModelFile = None,
@@ -248,7 +251,10 @@ def _kernel(name: str, bandwidth: str | None) -> str | Kernel:
     kernel = as_kernel(name)
     if "bandwidth" not in kernel.get_params(deep=False):
         raise MuhatError(
-            "--bandwidth", "a kernel with a bandwidth is needed", f"{name!r}", "leave it out"
+            "--bandwidth",
+            "a kernel with a bandwidth is needed",
+            f"{name!r}",
+            "leave out --bandwidth",
         )
     try:
         return type(kernel)(bandwidth=float(bandwidth))  # type: ignore[call-arg]
@@ -264,7 +270,9 @@ def _gram(name: str, features: int | None) -> str | Approximation:
         return name
     if name not in APPROXIMATIONS:
         needed = f"--gram {' or '.join(APPROXIMATIONS)} is needed with it"
-        raise MuhatError("--features", needed, f"--gram {name}", "name one, or leave it out")
+        raise MuhatError(
+            "--features", needed, f"--gram {name}", "add --gram nystrom, or leave out --features"
+        )
     return APPROXIMATIONS[name](n_components=features)  # type: ignore[call-arg]
 
 

@@ -82,21 +82,27 @@ def drift_command(
     ],
     alpha: Annotated[
         float,
-        Option(metavar="LEVEL", help="Largest probability of any false alarm, over all batches."),
+        Option(
+            metavar="LEVEL",
+            help="Largest allowed probability of one or more false alarms in all batches together.",
+        ),
     ] = 0.05,
     horizon: Annotated[
         int,
         Option(
             min=1,
             metavar="NUMBER",
-            help="Planned number of batches; they share half of alpha evenly.",
+            help="Planned number of batches. Half of alpha is divided evenly among them; the other "
+            "half is kept for later batches.",
         ),
     ] = 100,
     block_length: BlockLength = None,
     resume: Annotated[
         Path | None,
         Option(
-            metavar="STATE", show_default=False, help="Continue from a state written by --save."
+            metavar="STATE",
+            show_default=False,
+            help="Continue with the state in this file, which --save wrote.",
         ),
     ] = None,
     save_to: Annotated[
@@ -105,7 +111,8 @@ def drift_command(
             "--save",
             metavar="STATE",
             show_default=False,
-            help="Save the state here after every batch; another state is not overwritten.",
+            help="Save the state of the detector to this file after every batch. A file with "
+            "another state is not overwritten.",
         ),
     ] = None,
     fail_below: Annotated[
@@ -113,7 +120,8 @@ def drift_command(
         Option(
             metavar="LEVEL",
             show_default=False,
-            help=f"Set --alpha to LEVEL; exit with status {FOUND} on an alarm (for CI).",
+            help=f"Set --alpha to LEVEL, and exit with status {FOUND} on an alarm (for scripts and "
+            "CI).",
         ),
     ] = None,
     random_state: RandomState = 0,
@@ -129,7 +137,7 @@ def drift_command(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test new batches against a reference. The probability of any false alarm is bounded."""
+    """Test new batches against a reference. Limits the probability of false alarms to alpha."""
     check_figure(out)
     check_report(report)
     check_model_file(save_to)
@@ -188,7 +196,7 @@ def drift_command(
     if resume is not None and save_to is None and results:
         batches = agree(len(results), "this batch", "these batches")
         advice = f"add --save {quote(str(resume))} to keep {batches}"
-        say(f"The state was not saved: {resume} is as before; {advice}.")
+        say(f"The state was not saved, and {resume} is unchanged; {advice}.")
     if fail_below is not None and any(each.is_alarm for each, _ in tested):
         raise Exit(FOUND)
 
@@ -254,7 +262,7 @@ def _updates(
         if before is not None:
             drifted = ""
             if before.is_alarm:
-                drifted = "; it had drifted"
+                drifted = "; drift was detected then"
             say(f"{file} has been tested before and is skipped{drifted}.")
             yield before, False
             continue
@@ -325,7 +333,9 @@ def _check_same_options(context: Context, detector: DriftDetector, state: Path) 
         if source is not None and source.name == "COMMANDLINE" and given != kept:
             who = f"--{option.replace('_', '-')}"
             needed = f"the {name} of {state} is needed, {kept}"
-            raise MuhatError(who, needed, given, "leave it out, or start again without --resume")
+            raise MuhatError(
+                who, needed, given, "leave out this option, or start again without --resume"
+            )
 
 
 def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:

@@ -75,19 +75,25 @@ def groups_command(
         Argument(
             metavar="FILE ...",
             show_default=False,
-            help="One file with --by, or one file for each group (.csv, .parquet and others).",
+            help="Either one file, with --by, or one file for each group (.csv, .parquet and "
+            "others).",
         ),
     ],
     by: Annotated[
         str | None,
-        Option(metavar="COLUMN", show_default=False, help="Column with the group of each row."),
+        Option(
+            metavar="COLUMN",
+            show_default=False,
+            help="Column that has the group label of each row.",
+        ),
     ] = None,
     strata: Annotated[
         str | None,
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of strata (sites, days): labels are permuted within strata.",
+            help="Column with strata, such as sites or days. Only rows of the same stratum are "
+            "compared.",
         ),
     ] = None,
     clusters: Annotated[
@@ -95,7 +101,8 @@ def groups_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of units (patients), each unit in one group: whole units are permuted.",
+            help="Column with units, such as patients, that have several rows in one group. Whole "
+            "units are permuted.",
         ),
     ] = None,
     pairs: Annotated[
@@ -103,7 +110,8 @@ def groups_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of units measured in several groups: labels are permuted within units.",
+            help="Column with units that have rows in several groups, such as before and after. "
+            "Labels are permuted within units.",
         ),
     ] = None,
     tolerance: ToleranceText = None,
@@ -204,12 +212,15 @@ def _file_by_column(
 ) -> _GroupedSample:
     """Return the rows of one file, with the group of each in a column."""
     if len(files) != 1:
-        needed, advice = "one file is needed with it", "leave it out for a file for each group"
+        needed, advice = (
+            "one file is needed with --by",
+            "leave out --by to use one file for each group",
+        )
         raise MuhatError("--by", needed, len(files), advice)
     labels = [by, *design.values()]
     for column in labels:
         if labels.count(column) > 1:
-            needed = "a column can be used once in --by, --strata, --clusters and --pairs"
+            needed = "--by, --strata, --clusters and --pairs need different columns"
             raise MuhatError("muhat groups", needed, f"{column!r} twice")
     sample = read_sample(files[0], reading, one_hot, labels)
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
@@ -225,7 +236,7 @@ def _files_as_groups(
     """Return the rows of several files, each a group that is called as its file."""
     if len(files) < 2:
         needed = "a column of groups, or a file for each group, is needed"
-        raise MuhatError("muhat groups", needed, "1 file", "name the column by --by")
+        raise MuhatError("muhat groups", needed, "1 file", "name the column of groups with --by")
     samples = []
     for file, each in zip(files, readings_of(files, reading), strict=True):
         samples.append(read_sample(file, each, one_hot, list(design.values())))

@@ -65,16 +65,22 @@ def independence_command(
         Argument(
             metavar="FILE",
             show_default=False,
-            help="A file of rows (.csv, .parquet and others).",
+            help="File with one row for each observation (.csv, .parquet and others).",
         ),
     ],
     x: Annotated[
         str,
-        Option(metavar="A,B,...", show_default=False, help="Columns of x, separated by commas."),
+        Option(
+            metavar="A,B,...", show_default=False, help="First set of columns, separated by commas."
+        ),
     ],
     y: Annotated[
         str,
-        Option(metavar="A,B,...", show_default=False, help="Columns of y, separated by commas."),
+        Option(
+            metavar="A,B,...",
+            show_default=False,
+            help="Second set of columns, separated by commas.",
+        ),
     ],
     kernel: Kernels = None,
     permutations: Permutations = 999,
@@ -100,7 +106,7 @@ def independence_command(
     y_names = list(columns_named([y], [file], reading))
     both = sorted({*x_names} & {*y_names})
     if both:
-        needed = "a column must be in one of them only"
+        needed = "a column can be in only one of them"
         raise MuhatError("--x and --y", needed, f"{both[0]!r} in both")
     reading["columns"] = [*x_names, *y_names]
     sample = read_sample(file, reading, one_hot)
@@ -170,8 +176,8 @@ def _print_independence(result: IndependenceResult, size: str, level: float) -> 
     """Print how strong the dependence is, and the verdict."""
     console = console_of()
     print_sentence(console, size)
-    scale = "0: independent, 1: the strongest; it counts dependence of every kind"
-    print_sentence(console, f"Kernel correlation: {result.correlation:.2g} ({scale})")
+    scale = "on a scale from 0 (independent) to 1; it counts dependence of every kind"
+    print_sentence(console, f"Kernel correlation: {result.correlation:.2g}, {scale}")
     print_sentence(console, result.verdict(level), verdict_style(result, level))
     print_floor(console, result)
 

@@ -15,7 +15,7 @@ Drop = Annotated[
     Option(
         metavar="A,B,...",
         show_default=False,
-        help="Columns to leave out, separated by commas; repeatable.",
+        help="Columns to leave out, separated by commas. Can be given several times.",
     ),
 ]
 OnlyNumeric = Annotated[
@@ -28,7 +28,7 @@ Missing = Annotated[
     str,
     Option(
         metavar="error|drop",
-        help="If values are missing: stop with an error, or drop these rows and report how many.",
+        help="What to do with rows that have missing values: stop with an error, or drop them.",
     ),
 ]
 Separator = Annotated[
@@ -36,14 +36,15 @@ Separator = Annotated[
     Option(
         metavar="CHARACTER",
         show_default="detected",
-        help="Field separator of text files; also 'tab' or 'space'.",
+        help="Field separator of text files: a character, 'tab' or 'space'.",
     ),
 ]
 Decimal = Annotated[
     str,
     Option(
         metavar="CHARACTER",
-        help="Decimal sign of text files: '.' or ',' (of several files, for those that have it).",
+        help="Decimal sign of text files: '.' or ','. Of several files, ',' applies to those that "
+        "use it.",
     ),
 ]
 Standardize = Annotated[
@@ -55,7 +56,7 @@ Kernels = Annotated[
     Option(
         metavar="NAME",
         show_default=False,
-        help="A kernel (repeatable). By default the test chooses several.",
+        help="Kernel of the test. Can be given several times. By default several are combined.",
     ),
 ]
 Permutations = Annotated[
@@ -63,7 +64,7 @@ Permutations = Annotated[
     Option(
         min=1,
         metavar="NUMBER",
-        help="Number of permutations. The smallest possible p is 1/(NUMBER + 1).",
+        help="Number of permutations. The smallest possible p-value is 1/(NUMBER + 1).",
     ),
 ]
 RandomState = Annotated[int, Option(min=0, metavar="NUMBER", help="Seed of the permutations.")]
@@ -73,7 +74,9 @@ Distinct = Annotated[
 FailBelow = Annotated[
     float | None,
     Option(
-        metavar="LEVEL", show_default=False, help=f"Exit with status {FOUND} if p ≤ LEVEL (for CI)."
+        metavar="LEVEL",
+        show_default=False,
+        help=f"Exit with status {FOUND} if the p-value is at most LEVEL (for scripts and CI).",
     ),
 ]
 ToleranceText = Annotated[
@@ -82,8 +85,9 @@ ToleranceText = Annotated[
         "--tolerance",
         metavar="NUMBER",
         show_default=False,
-        help="Differences up to this distance (MMD) are ignored. 'halves' takes the distance "
-        "between the first and the second half of the rows, of each group or of the first file.",
+        help="Ignore differences up to this distance (MMD): also test for larger ones. 'halves' "
+        "uses the distance between the first and the second half of the rows: of all groups, or of "
+        "the first of two samples.",
     ),
 ]
 BlockLength = Annotated[
@@ -92,8 +96,8 @@ BlockLength = Annotated[
         min=1,
         metavar="ROWS",
         show_default=False,
-        help="If consecutive rows depend on each other: permute blocks of this many rows "
-        "(approximate).",
+        help="If consecutive rows depend on each other: permute blocks of this many rows. "
+        "P-values are then approximate.",
     ),
 ]
 FigureFile = Annotated[
@@ -110,6 +114,11 @@ ReportFile = Annotated[
 ]
 ModelFile = Annotated[
     Path | None,
-    Option("--save", metavar="FILE", show_default=False, help="Save the model, for muhat apply."),
+    Option(
+        "--save",
+        metavar="FILE",
+        show_default=False,
+        help="Save the fitted model; muhat apply uses it on new rows.",
+    ),
 ]
-AsJson = Annotated[bool, Option("--json", help="Print JSON only.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON instead of text.")]

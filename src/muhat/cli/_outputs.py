@@ -35,12 +35,14 @@ def check_outputs(inputs: Sequence[Path | None], **outputs: Path | None) -> set[
             continue
         option = f"--{name.replace('_', '-')}"
         if any(_is_same(path, each) for each in read):
-            needed = "a file that is not read by the same command is needed"
-            raise MuhatError(option, needed, f"its input {str(path)!r}", "name another")
+            needed = "an output file that is not an input of the same command is needed"
+            raise MuhatError(option, needed, f"the input {str(path)!r}", "choose another name")
         place = path.resolve()
         if place in seen:
-            needed = "every output needs a file of its own"
-            raise MuhatError(option, needed, f"{str(path)!r}, as {seen[place]}", "name another")
+            needed = "every output needs a different file"
+            raise MuhatError(
+                option, needed, f"{str(path)!r}, as for {seen[place]}", "choose another name"
+            )
         seen[place] = option
     return {path for path in outputs.values() if path is not None and path.exists()}
 

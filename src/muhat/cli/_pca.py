@@ -76,20 +76,24 @@ def pca_command(
         Argument(
             metavar="FILE",
             show_default=False,
-            help="Rows (.csv, .parquet and others), or - for standard input.",
+            help="File with one row for each observation (.csv, .parquet and others), or - for "
+            "standard input.",
         ),
     ],
     components: Annotated[
         str,
         Option(
             metavar="NUMBER|loo",
-            help="Number of components. 'loo' takes the fewest that separate signal from noise.",
+            help="Number of components, or 'loo' to choose it by leave-one-out: the fewest that "
+            "separate signal from noise.",
         ),
     ] = "loo",
     filter: Annotated[
         str,
         Option(
-            metavar="NAME", help="tsvd cuts small components off; tikhonov and others shrink them."
+            metavar="NAME",
+            help="How components are kept: tsvd cuts small ones off, tikhonov and others shrink "
+            "them.",
         ),
     ] = "tsvd",
     bandwidth: Annotated[
@@ -100,7 +104,7 @@ def pca_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column that colours the map; not used for anything else.",
+            help="Column that colours the rows on the map. It is not used to find the components.",
         ),
     ] = None,
     standardize: Standardize = True,
@@ -115,7 +119,8 @@ def pca_command(
         Option(
             metavar="FILE",
             show_default=False,
-            help="Write scores, errors and novelty p-values of all rows (.csv).",
+            help="Write the scores, reconstruction errors and novelty p-values of all rows to a "
+            ".csv file.",
         ),
     ] = None,
     out: FigureFile = None,
@@ -123,7 +128,7 @@ def pca_command(
     report: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the main directions of a table, also curved ones: a map, noise, unusual rows."""
+    """Find the main directions in which rows vary, straight or curved, and unusual rows."""
     pca = KernelPCA(_components(components), kernel=Gaussian(_bandwidth(bandwidth)), filter=filter)
     check_figure(out)
     check_model_file(save_to)
@@ -262,7 +267,7 @@ def _unusual_table(result: ComponentsResult) -> Table:
     """Return the most unusual rows."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("most unusual rows\n(counted from 1)", justify="right")
-    table.add_column("error of the row,\nleft out", justify="right")
+    table.add_column("error of the row\nwhen left out", justify="right")
     table.add_column("novelty p (share of rows\nat least as unusual)", justify="right")
     for place in result.unusual[: MAX_LISTED // 2].tolist():
         number = str(result.row_numbers[place])

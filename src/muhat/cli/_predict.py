@@ -81,20 +81,27 @@ EFFECT_TITLE = "effect on prediction (SD along this feature, others at median)"
 
 
 def predict_command(
-    file: Annotated[Path, Argument(metavar="FILE", show_default=False, help="Training rows.")],
+    file: Annotated[
+        Path, Argument(metavar="FILE", show_default=False, help="File with training rows.")
+    ],
     new: Annotated[
         Path | None,
         Argument(
             metavar="[NEW]",
             show_default=False,
-            help="Rows to predict. Without it, each row of FILE is predicted from the others.",
+            help="File with rows to predict. Without NEW, each row of FILE is predicted from the "
+            "others.",
         ),
     ] = None,
     target: Annotated[
         str, Option(metavar="COLUMN", show_default=False, help="The column to predict.")
     ] = "",
     confidence: Annotated[
-        float, Option(metavar="SHARE", help="Share of y that intervals should contain.")
+        float,
+        Option(
+            metavar="SHARE",
+            help="Share of the true values that prediction intervals should contain.",
+        ),
     ] = 0.9,
     intervals: Annotated[
         str,
@@ -120,7 +127,7 @@ def predict_command(
         Option(
             metavar="FILE",
             show_default=False,
-            help="A .csv file for all predictions and intervals.",
+            help="Write all predictions and intervals to a .csv file.",
         ),
     ] = None,
     save_to: ModelFile = None,
@@ -189,7 +196,7 @@ def _check_options(target: str, confidence: float, intervals: str) -> None:
     checked_confidence("--confidence", confidence)
     if not target:
         needed = "the column to predict is needed"
-        raise MuhatError("--target", needed, "none", "name it by --target")
+        raise MuhatError("--target", needed, "none", "name the column with --target")
     if intervals not in INTERVALS:
         raise MuhatError(unknown_name("--intervals", intervals, INTERVALS))
 
@@ -313,8 +320,8 @@ def _print(result: PredictionResult) -> None:
     for place in np.argsort(-result.importance)[:MAX_LISTED]:
         effects.add_row(result.columns[place], f"{result.importance[place]:.4g}")
     console.print(effects)
-    made = f"{100 * result.confidence:g} % intervals by {intervals_text(result.intervals)}"
-    print_sentence(console, f"{result.name}, {made}; rows counted from 1:")
+    made = f"{100 * result.confidence:g} % intervals from {intervals_text(result.intervals)}"
+    print_sentence(console, f"Predictions of {result.name}, with {made}, rows counted from 1:")
     console.print(_table(result))
 
 

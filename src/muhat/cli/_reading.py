@@ -62,7 +62,7 @@ def check_names(who: str, names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            needed = "every column must have a name of its own"
+            needed = "all columns must have different names"
             raise MuhatError(who, needed, f"{name!r} twice", "rename one")
         seen.add(name)
 

@@ -126,7 +126,12 @@ def check_same_columns(samples: Sequence[ReadSample]) -> None:
         mixed = without(first.words, second.words) + without(second.words, first.words)
         if mixed:
             needed = f"column {mixed[0]!r} must be numbers in both files, or text in both"
-            raise MuhatError(second.who, needed, "one of each", "drop it with --drop")
+            raise MuhatError(
+                second.who,
+                needed,
+                "numbers in one file and text in the other",
+                "drop the column with --drop",
+            )
 
 
 def values_of(samples: Sequence[ReadSample]) -> dict[str, list[str]]:

@@ -102,8 +102,8 @@ def two_samples_command(
         Argument(
             metavar="FILE [FILE]",
             show_default=False,
-            help="Two samples, each a file of rows (.csv, .parquet and others); "
-            "or one file with --by.",
+            help="Either two files, one for each sample (.csv, .parquet and others), or one file "
+            "with --by.",
         ),
     ],
     by: Annotated[
@@ -111,7 +111,7 @@ def two_samples_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column of the one file whose two values name the samples.",
+            help="Column that has the sample of each row. It must have two values.",
         ),
     ] = None,
     kernel: Kernels = None,
@@ -335,7 +335,10 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
     """Return the samples of two files, the columns of the second in the order of the first."""
     if len(files) != 2:
         needed = "two files are needed, or one with --by"
-        raise MuhatError("muhat test", needed, count(len(files), "file"))
+        advice = "add a file, or name the column of samples with --by"
+        if len(files) > 2:
+            advice = "use muhat groups for more than two samples"
+        raise MuhatError("muhat test", needed, count(len(files), "file"), advice)
     for file in files:  # the second must not be found missing after the first has been read
         check_not_empty(file, str(file))
     samples = []
@@ -360,7 +363,7 @@ def _one_file(
 ) -> _SamplePair:
     """Return the two samples that the values of a column name."""
     if len(files) != 1:
-        needed, advice = "one file is needed with it", "leave it out for two files"
+        needed, advice = "one file is needed with --by", "leave out --by to compare two files"
         raise MuhatError("--by", needed, len(files), advice)
     sample = read_sample(files[0], reading, one_hot, [by])
     table = encoded(sample, sample.table.feature_names, values_of([sample]))
@@ -370,7 +373,7 @@ def _one_file(
         listed = listed_names(map(repr, groups), 3)
         needed, advice = f"column {by!r} must have two values", ""
         if len(groups) > 2:
-            advice = "select rows of two of them first, or use muhat groups"
+            advice = "keep only the rows of two values, or use muhat groups"
         raise MuhatError("--by", needed, f"{len(groups)} ({listed})", advice)
     tables, numbers = [], []
     for group in groups:
@@ -419,9 +422,9 @@ def print_floor(console: Console, result: Result) -> None:
     """Say how a p-value that is a bound can be followed further."""
     if result.is_at_floor:
         n = result.n_permutations
-        least = f"{result.p_value:.3g} is the least p that {n:,} permutations can give"
-        more = f"--permutations {10 * (n + 1) - 1} looks further"
-        print_sentence(console, f"{least}; {more}.")
+        least = f"{result.p_value:.3g} is the smallest p-value that {n:,} permutations can give."
+        more = f"Use --permutations {10 * (n + 1) - 1} to find out whether p is smaller."
+        print_sentence(console, f"{least} {more}")
 
 
 def _print_two_samples(result: TwoSampleResult, level: float) -> None:
@@ -444,7 +447,7 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("column", no_wrap=True)
     change = f"change from {first}\nto {second}"
-    for title in (change, "difference\n(% of its maximum)", "p, corrected\nfor all columns"):
+    for title in (change, "energy distance\n(% of its maximum)", "p, corrected\nfor all columns"):
         table.add_column(title, justify="right")
     for each in result.features[:MAX_LISTED]:
         is_bound = is_at_floor(each.p_value, result.n_permutations, result.is_complete)

@@ -181,12 +181,14 @@ TITLES = {
 
 def tour_command(
     out: Annotated[
-        Path, Option(metavar="FOLDER", help="Write pictures, report and model here.")
+        Path, Option(metavar="FOLDER", help="Folder for pictures, report and model.")
     ] = Path("muhat-tour"),
 ) -> None:
     """Answer seven questions on bundled data, with pictures and Python code, in under a minute."""
     if out.exists() and not out.is_dir():
-        raise MuhatError("--out", "a folder is needed", f"a file, {str(out)!r}", "name another")
+        raise MuhatError(
+            "--out", "a folder is needed", f"the file {str(out)!r}", "choose another name"
+        )
     out.mkdir(parents=True, exist_ok=True)
     replaced = set(out.iterdir())
     overview = Figure(figsize=(15, 8), layout="constrained")

@@ -34,7 +34,7 @@ def checked_parts(kernel: Any, filters: Any, selection: Any, gram: Any) -> Parts
         needed, advice = "a kernel of points is needed", "pass the points and the kernel's name"
         raise MuhatError("compare", needed, "'precomputed'", advice)
     if parts.gram == "blocks":
-        needed = "leaving out every point takes gram='dense', 'nystrom' or 'random-features'"
+        needed = "leave-one-out needs gram='dense', 'nystrom' or 'random-features'"
         raise MuhatError(
             "compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter"
         )

@@ -14,7 +14,7 @@ from muhat._arrays import Array, rounding
 from muhat._parts import Parts
 from muhat._reportable import Reportable
 from muhat._summary import GOOD, NEUTRAL, HtmlReprMixin, Summary
-from muhat._text import listed
+from muhat._text import agree, listed
 from muhat._validation import checked_masses
 from muhat._wording import gain_parts
 from muhat.comparison._arguments import checked_parts
@@ -46,36 +46,36 @@ class Comparison(Reportable, HtmlReprMixin):
     Attributes
     ----------
     rows : tuple of Row
-        The filters; KME, which all are measured against, comes first.
+        The filters. KME, with which all others are compared, comes first.
     best : Row
-        The one with the least leave-one-out score; of equal ones, the one that shrinks least.
+        The filter with the lowest leave-one-out score; of equal ones, the one that shrinks least.
     risk : float
-        R, the unbiased estimate of KME's risk E‖μ̂ − μ‖² on n − 1 points, which is what
-        leave-one-out leaves.
+        R, the unbiased estimate of KME's risk E‖μ̂ − μ‖² with n − 1 points, as many as
+        leave-one-out uses.
     eigenvalues : array of shape (n,) or (r,)
-        The eigenvalues of K/n, ascending; those of its approximation where it is held by features.
+        The eigenvalues of K/n, ascending, or those of its approximation.
     kernel, selection : Kernel and str
-        The kernel, every parameter a number, and the name of the rule that was asked for.
+        The kernel, with all parameters as numbers, and the name of the requested selection rule.
     n, d : int
         The number of points and of features.
     gram, gram_reason : str
-        How the Gram matrix was held, 'dense', 'nystrom' or 'random-features', and why.
+        How the Gram matrix was stored ('dense', 'nystrom' or 'random-features'), and why.
     n_components, kept : int and float
-        The number of features it is approximated by, zero where it is not; and the share of Σ
-        k(x_i, x_i) they keep.
+        The number of features of the approximation, zero without one; and the share of
+        Σ k(x_i, x_i) that the features retain.
     approximation_error, error_unit : float and str
-        What the features' mean misses, as ``KernelMean`` has it, and what that is measured in.
+        The error of the approximated mean, as in ``KernelMean``, and the norm it is measured in.
     stacked : StackedMean or None
-        The stacked mean of the same rows; none where filters were asked for or rows do not fit in a
-        Gram matrix.
+        The stacked mean of the same rows; None if only some filters were compared, or if there are
+        too many rows for a Gram matrix.
     standardize : bool
-        Whether every feature was brought to mean 0 and variance 1.
+        Whether every column was scaled to mean 0 and variance 1.
     threshold : float
-        How many of its standard errors the best gain must exceed to be clear, as the largest of all
-        candidates' gains.
+        How many standard errors the best gain must exceed to be significant, corrected for the
+        number of candidates.
     default : Row or None
-        What ``KernelMean()`` takes of these rows: the plain average or F-KMSE, by the rule that
-        does no harm; none where rows are not held in a Gram matrix.
+        What ``KernelMean()`` chooses for these rows: the plain average or F-KMSE. None if there are
+        too many rows for a Gram matrix.
     """
 
     rows: tuple[Row, ...]
@@ -162,7 +162,7 @@ class Comparison(Reportable, HtmlReprMixin):
         """
         check_is_fitted(estimator)
         if estimator.features_ is not None or estimator.gram_ == "blocks":
-            needed = "an estimator that keeps its Gram matrix is needed"
+            needed = "an estimator that has stored its Gram matrix is needed"
             got = "one fitted by features"
             if estimator.features_ is None:
                 got = "one fitted by products"
@@ -194,31 +194,31 @@ class Comparison(Reportable, HtmlReprMixin):
                 f"({self.gram}; {self.gram_reason})"
             )
             error = (
-                f"on {min(self.n, ERROR_ROWS)} rows their mean is off by "
-                f"{self.approximation_error:.2g}"
+                f"On {min(self.n, ERROR_ROWS)} rows, the approximate mean differs from the exact "
+                f"one by {self.approximation_error:.2g}"
             )
-            notes.append(f"{how}: {error} in {self.error_unit}.")
+            notes.append(f"{how}. {error} in {self.error_unit}.")
             if self.kept < 1 - MAX_MISSED_SHARE:
-                kept = f"The features keep {100 * self.kept:.3g} % of the mean of k(x, x)"
+                kept = f"The features retain {100 * self.kept:.3g} % of the mean of k(x, x)"
                 notes.append(
-                    f"{kept}: scores and risk are of that part alone. More features, or a "
-                    "wider kernel, keep more."
+                    f"{kept}, and scores and risk describe only this part. Use more features or a "
+                    "larger bandwidth to retain more."
                 )
         stacked = 0.0
         if self.stacked is not None:
             stacked = 100 * self.stacked.gain_
         if round(max(self.best.improvement or 0.0, stacked), 2) > 100:
             notes.append(
-                "Estimates above 100 % rank the estimators; no more than all of KME's risk "
-                "can be gained."
+                "Estimated gains above 100 % only rank the estimators: no estimator can gain more "
+                "than 100 % of KME's risk."
             )
         unscored = [row.name for row in self.rows if row.scores is None]
         if unscored:
             names = listed(unscored, len(unscored))
-            price = f"{self.n} eigendecompositions"
+            price = f"would need {self.n} eigendecompositions"
             notes.append(
-                f"No leave-one-out score for {names}, beyond {MAX_ROWS_REFIT} points: it "
-                f"takes {price}."
+                f"{names} {agree(len(unscored), 'has', 'have')} no leave-one-out score: with more "
+                f"than {MAX_ROWS_REFIT} rows, it {price}."
             )
         for row in self.rows:
             if row.selection not in ("", self.selection):
@@ -231,25 +231,25 @@ class Comparison(Reportable, HtmlReprMixin):
     def default_verdict(self) -> str:
         """Return one sentence on the choice of ``KernelMean()`` for these rows.
 
-        Empty where that is not known.
+        It is empty if the choice is not known.
         """
         default = self.default
         if default is None or default.improvement is None:
             return ""
         if default.strength == 0:
-            return "KernelMean() keeps the plain average here."
+            return "By default, KernelMean() keeps the plain average for these rows."
         lower, error = gain_parts(default.improvement, default.standard_error)
-        gain = ", ".join(filter(None, [lower, error]))
-        return f"KernelMean() chooses {default.name} with {default.setting} ({gain})."
+        gain = ", ".join(filter(None, [f"error {lower}", error]))
+        return f"By default, KernelMean() uses {default.name} with {default.setting} ({gain})."
 
     @property
     def helps(self) -> bool:
         """Whether the best filter, or the default, is clearly better than the plain average.
 
-        Its gain, with the squared bias counted as often as ``LeaveOneOut(bias_factor="auto")``
-        counts it, must exceed ``threshold`` standard errors: two, corrected for the number of
-        candidates. And what ``KernelMean()`` takes, which is not the largest of many scores, must
-        gain more than one standard error too.
+        Two conditions must hold. The gain, with the squared bias multiplied as by
+        ``LeaveOneOut(bias_factor="auto")``, exceeds ``threshold`` standard errors: two, corrected
+        for the number of candidates. And the default ``KernelMean()``, which is not the best of
+        many scores, gains more than one standard error.
         """
         return self._clearly_better is not None
 
@@ -290,8 +290,8 @@ class Comparison(Reportable, HtmlReprMixin):
                 n_candidates += len(row.grid)
         if best.improvement is None:
             return (
-                "All rows are equal to the kernel: the plain average is exact, and there is "
-                "nothing to improve."
+                "The kernel does not distinguish any of these rows: the plain average is exact and "
+                "cannot be improved."
             )
         if self.n < MIN_ROWS_FOR_ERROR:
             return (
@@ -299,14 +299,14 @@ class Comparison(Reportable, HtmlReprMixin):
             )
         if best.improvement <= 0:
             return (
-                f"No filter{among} is better than the plain average on {on}: shrinkage does "
-                "not help here. The plain average is good enough."
+                f"Shrinkage does not help: no filter{among} is better than the plain average on "
+                f"{on}. The plain average is good enough."
             )
         if clear is not None and best.improvement >= 100:
             return (
-                f"Shrinkage helps: the mean of {on} is indistinguishable from zero, and {best}, "
-                "which shrinks it to zero, "
-                "is estimated to save all of the plain average's expected squared error."
+                f"Shrinkage helps: the kernel mean of {on} is indistinguishable from zero. "
+                f"{best} shrinks it to zero, which is estimated to remove all of the plain "
+                "average's expected squared error."
             )
         lower, error = gain_parts(best.improvement, best.standard_error)
         tried = str(best)
@@ -316,18 +316,17 @@ class Comparison(Reportable, HtmlReprMixin):
             corrected = f" after correction for the {n_candidates:,} candidates{among}"
         edge = _edge_sentence(best)
         what = f"the expected squared error of the kernel mean of {on}"
+        by = lower.removesuffix(" lower")
         if clear is not None:
-            by = lower.removesuffix(" lower")
             sure = "; ".join(filter(None, [error, f"significant{corrected}"]))
-            return f"Shrinkage helps: {best.label} lowers {what} by {by} ({sure}).{edge}"
-        sure = "which is not clear once its bias is counted"
+            lowers = f"compared with the plain average, {best.label} lowers {what}"
+            return f"Shrinkage helps: {lowers} by {by} ({sure}).{edge}"
+        sure = "This is not significant once the bias of shrinkage is taken into account"
         if best.improvement <= self.threshold * (best.standard_error or 0.0):
-            sure = f"which can be chance: a clear gain needs {self.threshold:.2g} standard errors"
-            if n_candidates > 2:
-                needed = f"the best of them needs {self.threshold:.2g} standard errors"
-                sure = f"which can be chance: to be clear, {needed}"
-        gain = " ".join(filter(None, [f"is {lower}", error and f"({error})"]))
-        finding = f"Shrinkage does not detectably lower {what}. {tried} {gain}, {sure}."
+            needed = f"it exceeds {self.threshold:.2g} standard errors"
+            sure = f"This may be chance: a gain is significant{corrected} only if {needed}"
+        gain = " ".join(filter(None, [f"lowers it by {by}", error and f"({error})"]))
+        finding = f"Shrinkage does not detectably lower {what}. {tried} {gain}. {sure}."
         return f"{finding} The plain average is good enough.{edge}"
 
     def stacked_verdict(self) -> str:
@@ -397,4 +396,5 @@ def _edge_sentence(row: Row) -> str:
     side = "weakest"
     if row.strength >= row.strengths.max():
         side = "strongest"
-    return f" The parameter of {row.label} is at the edge of its grid, the {side} shrinkage tried."
+    edge = f"is at the edge of its grid: it gives the {side} shrinkage that was tried"
+    return f" The parameter of {row.label} {edge}."

@@ -61,7 +61,7 @@ class Row:
     def improvement(self) -> float | None:
         """The chosen parameter's estimate of 100 (R − R_λ)/R.
 
-        Optimistic where the parameter was chosen by it.
+        It is optimistic if the parameter was chosen by this estimate.
         """
         if self.improvements is None:
             return None
@@ -69,9 +69,9 @@ class Row:
 
     @property
     def gain_text(self) -> str:
-        """The improvement with its standard error, as many digits as that has, such as '0.4 ± 0.5'.
+        """The improvement and its standard error with equally many digits: '0.4 ± 0.5'.
 
-        '–' without one.
+        It is '–' without an improvement.
         """
         return gain_text(self.improvement, self.standard_error)
 
@@ -87,7 +87,7 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The name as sentences have it: S-KMSE for s-kmse."""
+        """The name as used in sentences: S-KMSE for s-kmse."""
         if self.name.endswith(("kme", "kmse")):
             return self.name.upper()
         return self.name

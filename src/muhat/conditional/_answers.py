@@ -57,7 +57,7 @@ class ConditionalAnswers(BaseEstimator):
     def predict(self, X: Any) -> Array:
         """Return the mean of y at new points, of shape (m,) or (m, n_outputs).
 
-        For the linear kernel on y.
+        Available only for the linear kernel on y.
 
         Parameters
         ----------
@@ -68,43 +68,43 @@ class ConditionalAnswers(BaseEstimator):
         return self._shaped(self._by_chunks(X, self._fit.predictions))
 
     def predict_interval(self, X: Any, confidence: float = 0.9, method: str = "residuals") -> Array:
-        """Return intervals for y at new points, of shape (m, 2) or (m, n_outputs, 2).
+        """Return the lower and upper ends of intervals for y at new points.
 
-        Lower and upper ends.
+        Their shape is (m, 2), or (m, n_outputs, 2) for several outputs.
 
-        ``"residuals"``: from the quantile (1 − confidence)/2 to (1 + confidence)/2 of
-        ``predict_quantiles``: the prediction plus quantiles of left-out residuals, wider where
-        errors nearby are larger. In simulations it holds y about as often as asked for; nothing is
-        proven.
+        ``"residuals"``: the prediction plus quantiles of left-out residuals, wider where errors
+        nearby are larger. The ends are the quantiles (1 − confidence)/2 and (1 + confidence)/2 of
+        ``predict_quantiles``. In simulations the intervals contain y about as often as requested;
+        this is not guaranteed.
 
-        ``"jackknife+"``: from all left-out predictions ŷ_(−i)(x) at the new point and all left-out
-        residuals R_i, the interval goes from the ⌊(1 − confidence)(n + 1)⌋-th smallest ŷ_(−i)(x) −
-        |R_i| to the ⌈confidence (n + 1)⌉-th smallest ŷ_(−i)(x) + |R_i|. For exchangeable rows of
-        one weight it holds y with probability at least 2·confidence − 1, whatever their
-        distribution (Barber, Candès, Ramdas and Tibshirani 2021), and in practice about
-        ``confidence``; scaling, filter, parameter and bandwidth are taken as given, and choosing
-        them from the same rows costs a percent or so where rows are few. After ``fit_batches`` the
-        left-out predictions at x are not known and the prediction itself is taken for each: this is
-        the plain jackknife, for which no coverage is proven.
+        ``"jackknife+"``: let ŷ_(−i)(x) be the predictions at the new point by models without row i,
+        and R_i the left-out residuals. The interval goes from the ⌊(1 − confidence)(n + 1)⌋-th
+        smallest ŷ_(−i)(x) − |R_i| to the ⌈confidence (n + 1)⌉-th smallest ŷ_(−i)(x) + |R_i|. For
+        exchangeable rows of equal weight it contains y with probability at least 2·confidence − 1,
+        whatever the distribution (Barber, Candès, Ramdas and Tibshirani 2021), and in practice
+        about ``confidence``. This is for given scaling, filter, parameter and bandwidth; choosing
+        them from the same rows lowers the coverage by about a percent if rows are few. After
+        ``fit_batches``, the prediction itself replaces ŷ_(−i)(x). This is the plain jackknife,
+        whose coverage is not guaranteed.
 
-        ``"conformal"``: the same model, everything learnt and chosen anew, is fitted to two thirds
-        of the rows, and its residuals on the others calibrate the interval (split conformal; Lei et
-        al. 2018): for exchangeable rows it holds y with probability at least ``confidence``,
-        whatever their distribution. It costs one more fit, the first time it is asked for, and is a
-        little wider. What stands before the model in a pipeline has seen the rows that calibrate,
-        and is not part of the promise.
+        ``"conformal"``: the same model is fitted again, with all choices, to two thirds of the
+        rows, and its residuals on the other rows calibrate the interval (split conformal; Lei et
+        al. 2018). For exchangeable rows it contains y with probability at least ``confidence``,
+        whatever the distribution. It costs one more fit when first used, and intervals are a little
+        wider. The guarantee does not include earlier steps of a pipeline, which were fitted to all
+        rows.
 
-        All of them are calibrated by errors near the training rows. Far from all of these, where
-        ``is_far`` is true, they may be much too narrow, and an ``ExtrapolationWarning`` says so.
+        All methods rely on errors near the training rows. For points far from all training rows
+        (``is_far``), intervals may be much too narrow, and an ``ExtrapolationWarning`` is issued.
 
         Parameters
         ----------
         X : array or data frame of shape (m, d)
             The points.
         confidence : float, default=0.9
-            The share of new y that the intervals are made to hold, between 0 and 1.
+            The share of new y that the intervals should contain, between 0 and 1.
         method : {'residuals', 'jackknife+', 'conformal'}, default='residuals'
-            How they are made.
+            How the intervals are computed.
         """
         self._check_linear("predict_interval")
         who = "ConditionalMean.predict_interval"
@@ -137,13 +137,13 @@ class ConditionalAnswers(BaseEstimator):
         return self._shaped(self._by_chunks(X, interval))
 
     def is_far(self, X: Any) -> Array:
-        """Return which points lie far from all training rows, of shape (m,): predictions there are
-        extrapolations.
+        """Return which points are far from all training rows, of shape (m,).
 
-        A point is far if it is outside the range of a column by more than half of that range,
-        or if its nearest training row is more than twice as far as 99 % of training rows are from
-        theirs, in columns as the kernel sees them. At most 1,000 training rows are looked at.
-        Nothing is far if the kernel is precomputed: there are no distances then.
+        Predictions at such points are extrapolations. A point is far if it is outside the range of
+        a column by more than half of that range, or if the distance to its nearest training row is
+        more than twice that of 99 % of the training rows to their nearest one. At most 1,000
+        training rows are used; columns are scaled as for the kernel. With a precomputed kernel
+        there are no distances, and no point is far.
 
         Parameters
         ----------
@@ -168,18 +168,18 @@ class ConditionalAnswers(BaseEstimator):
         is_far = self.is_far(X)
         if is_far.any():
             far = far_text(int(is_far.sum()), len(is_far))
-            message = f"{far}: intervals may be much too narrow there."
+            message = f"{far}: their intervals may be much too narrow."
             warnings.warn(message, ExtrapolationWarning, stacklevel=3)
 
     def _calibrated(self, level: float) -> tuple[ConditionalAnswers, Any, Array]:
         """Return a model of two thirds of the rows, its columns of X, and others' |residuals|."""
         who = "ConditionalMean.predict_interval"
         if self._rows is None:
-            needed, advice = "conformal intervals take rows in memory", "use 'jackknife+'"
+            needed, advice = "conformal intervals need rows in memory", "use 'jackknife+'"
             raise MuhatError(who, needed, "a fit in batches", advice)
         X, y, masses = self._rows
         if masses.min() < masses.max():
-            needed = "conformal intervals take rows that all weigh the same"
+            needed = "conformal intervals need rows of equal weight"
             advice = "use 'jackknife+'"
             raise MuhatError(who, needed, "sample_weight", advice)
         groups = None
@@ -197,14 +197,14 @@ class ConditionalAnswers(BaseEstimator):
 
         Their shape is (m, quantiles), or (m, n_outputs, quantiles) if y had two dimensions.
 
-        ``"residuals"``: the prediction plus quantiles of left-out residuals. These are scaled by
-        the size of errors near x, where the kernel says which rows are near: Gaussian, Laplacian,
-        Matérn, rational quadratic and inverse multiquadric ones do. The quantiles 0.05 and 0.95 are
-        the ends of the 90 % interval. At most 1,000 rows calibrate.
+        ``"residuals"``: the prediction plus quantiles of left-out residuals. With a Gaussian,
+        Laplacian, Matérn, rational quadratic or inverse multiquadric kernel, the residuals are
+        scaled by the size of errors near x. The quantiles 0.05 and 0.95 are the ends of the 90 %
+        interval. At most 1,000 residuals are used.
 
-        ``"weights"``: the quantiles of ``distribution_at(X)``, for distributions whose form changes
-        with x. They are wider, and the prediction, a mean by weights of any sign, may lie outside
-        of them.
+        ``"weights"``: the quantiles of ``distribution_at(X)``, for distributions whose shape
+        changes with x. They are wider. The prediction, a mean with weights that can be negative,
+        may lie outside of them.
 
         Parameters
         ----------
@@ -213,8 +213,8 @@ class ConditionalAnswers(BaseEstimator):
         q : float or list of floats
             The levels, between 0 and 1, such as ``[0.05, 0.5, 0.95]``.
         method : {'residuals', 'weights'}, default=None
-            How they are made: by default from residuals, and from weights where ``kernel_y`` is not
-            linear.
+            How the quantiles are computed. The default is 'residuals' if ``kernel_y`` is linear,
+            and 'weights' otherwise.
         """
         who = "ConditionalMean.predict_quantiles"
         levels = checked_levels(who, q)
@@ -263,9 +263,9 @@ class ConditionalAnswers(BaseEstimator):
         X : array or data frame of shape (m, d)
             The points.
         n_samples : int, default=1
-            How many draws at each.
+            The number of draws at each point.
         random_state : int, RandomState or None, default=0
-            The generator's seed; None draws anew each time.
+            Seed of the draws. With None, every call draws new ones.
         """
         drawn = self.distribution_at(X).sample(n_samples, random_state)
         if self._is_flat:
@@ -275,9 +275,8 @@ class ConditionalAnswers(BaseEstimator):
     def distribution_at(self, X: Any) -> ConditionalDistribution:
         """Return the distribution of y at new points.
 
-        The probabilities nearest to ``weights_at(X)``.
-
-        Its attribute ``moved`` says how much probability was moved to make these of the weights.
+        Its probabilities are those nearest to ``weights_at(X)``, which can be negative. Its
+        attribute ``moved`` is the probability by which the two differ.
         """
         weights = self.weights_at(X)[:, self._taken]
         return ConditionalDistribution.from_weights(self._outputs, weights)
@@ -320,22 +319,19 @@ class ConditionalAnswers(BaseEstimator):
         return self.weights_at(X)[:, self._taken] @ values
 
     def embedding_at(self, x: Any) -> Embedding:
-        """Return μ_{Y
-
-        x} at one point, of shape (d,) or (1, d), in the RKHS of y.
-        """
+        """Return μ_{Y|x}, an element of the RKHS of y, at one point x of shape (d,) or (1, d)."""
         if not hasattr(x, "columns"):
             x = np.atleast_2d(x)
         weights = self.weights_at(x)
         if len(weights) != 1:
-            needed, advice = "one point is needed", "take the rows one by one"
+            needed, advice = "one point is needed", "pass one row at a time"
             raise MuhatError("ConditionalMean.embedding_at", needed, len(weights), advice)
         return Embedding(self.kernel_y_, self._outputs, weights[0, self._taken])
 
     def mmd_at(self, X: Any, other: ConditionalAnswers) -> Array:
         """Return the distance (MMD) between the predictions of two models at new points.
 
-        ‖μ_{Y|x} − μ'_{Y|x}‖, of shape (m,).
+        The distance is ‖μ_{Y|x} − μ'_{Y|x}‖, of shape (m,).
 
         With a linear kernel on y it is the distance of the two means; with a Gaussian one, of whole
         distributions.
@@ -377,7 +373,7 @@ class ConditionalAnswers(BaseEstimator):
     def loo_distribution_(self) -> ConditionalDistribution:
         """The distribution of y at each x_i, from the model without row i.
 
-        Rows of mass zero are left out.
+        Rows of weight zero are not included.
         """
         check_is_fitted(self, "choice_")
         weights = self._fit.left_out_weights()
@@ -388,10 +384,9 @@ class ConditionalAnswers(BaseEstimator):
     def loo_coverage(self, confidence: float = 0.9) -> Any:
         """Return the share of rows whose y lies in the interval predicted without the row.
 
-        It goes from the quantile (1 − confidence)/2 to (1 + confidence)/2 of ``loo_distribution_``.
-
-        These are the quantiles of weights. A number, or one for each output; rows count by their
-        weights.
+        The interval goes from the quantile (1 − confidence)/2 to (1 + confidence)/2 of
+        ``loo_distribution_``, as by ``predict_quantiles(method="weights")``. The result is one
+        number, or one for each output. Rows count by their weights.
         """
         level = checked_confidence("ConditionalMean.loo_coverage", confidence)
         low, high = np.moveaxis(
@@ -402,7 +397,7 @@ class ConditionalAnswers(BaseEstimator):
     def loo_crps(self) -> Any:
         """Return the mean CRPS of the distributions predicted without each row.
 
-        A number, or one an output.
+        The result is one number, or one for each output.
         """
         return self._averaged(self.loo_distribution_.crps(self._outputs))
 

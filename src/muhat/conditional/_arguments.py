@@ -31,7 +31,7 @@ def checked_parts(model: Any) -> Parts:
     )
     for filter in parts.filters:
         if not isinstance(filter, Filter) or filter.constant:
-            needed = "a filter that inverts, γ g_λ(γ) → 1, is needed"
+            needed = "a filter with γ g_λ(γ) → 1 for λ → 0 is needed"
             name = type(filter).__name__
             raise MuhatError(
                 "ConditionalMean", needed, name, "use 'tikhonov', 'landweber' or 'auto'"
@@ -66,9 +66,9 @@ def _with_bandwidth(parts: Parts, bandwidth: Any) -> Parts:
     if not hasattr(parts.kernel, "bandwidth") or (
         bandwidth == "loo" and isinstance(parts.rule, ParameterRule)
     ):
-        needed = f"bandwidth={bandwidth!r} takes a kernel with a bandwidth"
+        needed = f"bandwidth={bandwidth!r} needs a kernel with a bandwidth"
         if bandwidth == "loo":
-            needed += " and a rule with scores"
+            needed += " and a selection rule with scores"
         raise MuhatError("ConditionalMean", needed, f"{parts.kernel!r} and {parts.rule!r}")
     if bandwidth == "loo":
         return parts

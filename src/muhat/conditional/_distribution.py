@@ -56,9 +56,9 @@ class ConditionalDistribution:
         return self.probabilities @ self.outputs
 
     def quantiles(self, q: Any) -> Array:
-        """Return the least y_i with probability at least q of y ≤ y_i.
+        """Return the smallest y_i for which y ≤ y_i has probability at least q.
 
-        Shape (m, n_outputs, quantiles).
+        The result has the shape (m, n_outputs, quantiles).
 
         Each output has quantiles of its own. As long as there is no tie, q is between zero and one.
         """
@@ -73,9 +73,9 @@ class ConditionalDistribution:
         return found
 
     def crps(self, y: Any) -> Array:
-        """Return the continuous ranked probability score of each distribution at what was observed.
+        """Return the continuous ranked probability score of each distribution at the observed y.
 
-        (m, n_outputs).
+        The result has the shape (m, n_outputs).
 
         It is E|Y − y| − E|Y − Y'|/2, in the unit of y and the less the better; of a single value,
         the absolute error.

@@ -195,8 +195,8 @@ class ConditionalMean(
         y : array of shape (n,) or (n, n_outputs)
             The y_i.
         sample_weight : array of shape (n,), default=None
-            Masses of the rows, not negative; equal by default. A row of mass zero does not take
-            part. The median bandwidth does not look at weights.
+            Weights of the rows, not negative; equal by default. Rows of weight zero are ignored.
+            The median bandwidth does not depend on weights.
 
         Returns
         -------
@@ -213,20 +213,19 @@ class ConditionalMean(
         return self._fit_rows(parts, kernel_y, X, y, masses)
 
     def fit_batches(self, batches: Iterable[Any], target: Any) -> Self:
-        """Fit to any number of rows, read in batches.
+        """Fit to any number of rows, read in batches, with landmarks or random features.
 
-        Nyström's or random ones.
-
-        Batches are passed over five times: to draw landmarks and bandwidth from all rows, for means
-        and variances of columns (not with ``standardize=False``), to sum up, to score every filter
-        and parameter by exact leave-one-out of the approximated kernel, and to leave rows out. Of
-        each row only its outputs and its left-out prediction are kept; methods that take every
-        output's weight are not available.
+        Batches are read five times: to draw the rows for landmarks and bandwidth, for means and
+        variances of columns (not with ``standardize=False``), to sum, to score every filter and
+        parameter by exact leave-one-out of the approximated kernel, and to leave rows out. Only the
+        outputs and the left-out prediction of each row are kept; methods that need the weights of
+        all rows are not available.
 
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d + n_outputs)
-            What can be read again, such as a list or ``muhat.open_batches("big.parquet")``.
+            They must be readable several times, as a list or ``muhat.open_batches("big.parquet")``
+            is.
         target : str or int, or list of these
             The columns that are y, by name or by number; all others are x.
 
@@ -324,7 +323,7 @@ class ConditionalMean(
         parts.check_batches(rows_again=True)
         kernel_y = checked_kernel_y(self.kernel_y)
         if not isinstance(kernel_y, Linear):
-            needed = "rows in batches take kernel_y='linear'"
+            needed = "rows in batches need kernel_y='linear'"
             advice = "fit an array for other kernels on y"
             raise MuhatError("ConditionalMean", needed, repr(kernel_y), advice)
         plan = plan_one_pass(parts.gram)

@@ -76,9 +76,11 @@ def training_rows(model: Any) -> Array | None:
 
 
 def copies_text(n_copies: int, n: int) -> str:
-    """Return one sentence on rows that are copies of others."""
-    are = agree(n_copies, "is an exact copy of another", "are exact copies of others")
-    return f"{n_copies:,} of {n:,} rows {are}; all copies of a row are left out together."
+    """Return a sentence that says how many rows are copies of other rows."""
+    are = agree(n_copies, "is an exact copy of another", "are exact copies of other rows")
+    return (
+        f"{n_copies:,} of {n:,} rows {are}. Leave-one-out leaves out all copies of a row together."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +112,7 @@ class LeftOutFit:
 
     @classmethod
     def from_model(cls, model: Any) -> LeftOutFit:
-        """Return that of a fitted conditional mean of one output."""
+        """Return the fit of a conditional mean of one output."""
         predicted = np.asarray(model.loo_predictions_)
         truth = predicted + np.asarray(model.loo_residuals_)
         return cls.from_predictions(truth, predicted, float(model.loo_score_), model.n_copies_ or 0)
@@ -123,18 +125,19 @@ class LeftOutFit:
     def sentence(self, target: str, columns: Sequence[str]) -> str:
         """Return one sentence: how well the target is predicted from the columns, if at all."""
         named = listed_columns(columns)
-        r2 = f"R² {r2_text(self.r2)} on rows left out"
+        r2 = f"R² {r2_text(self.r2)}"
         rows = rows_text(len(self.residuals))
         if self.helps:
             median = float(np.median(np.abs(self.residuals)))
             rmse = float(np.sqrt(np.mean(self.residuals**2)))
             errors = f"median absolute error {median:.2g}, RMSE {rmse:.2g}"
-            return f"{target} is predicted from {named} with {r2} ({rows}; {errors})."
+            found = f"{r2} on left-out rows ({rows}; {errors})"
+            return f"{target} can be predicted from {named}: {found}."
         if self.r2 <= 0:
-            found = f"({rows}; {r2}: no better than the mean)"
-            return f"{target} cannot be predicted from {named} here {found}."
-        found = f"({rows}; {r2}, standard error {self.standard_error:.2g})"
-        return f"It is not clear whether {target} can be predicted from {named} {found}."
+            found = f"on left-out rows, predictions are no better than the mean ({rows}; {r2})"
+            return f"{target} cannot be predicted from {named} here: {found}."
+        found = f"{r2}, standard error {self.standard_error:.2g}, on left-out rows ({rows})"
+        return f"It is not clear whether {target} can be predicted from {named}: {found}."
 
 
 def listed_columns(columns: Sequence[str]) -> str:
@@ -171,7 +174,7 @@ def r2_text(value: float) -> str:
 
 @dataclass(frozen=True)
 class CovariateShift:
-    """Whether x of new rows is distributed as x of the training rows, by a two-sample test."""
+    """Whether x of new rows differs in distribution from x of the training rows, by a test."""
 
     p_value: float
     p_text: str
@@ -270,7 +273,7 @@ class Evaluation:
 
     @property
     def loo_rmse(self) -> float:
-        """The same on left-out training rows."""
+        """The root mean squared error on left-out training rows."""
         return float(np.sqrt(np.mean(self.left_out**2)))
 
     @property
@@ -280,13 +283,13 @@ class Evaluation:
 
     @property
     def coverage_error(self) -> float:
-        """The binomial standard error of the coverage, for intervals that hold their confidence."""
+        """The binomial standard error of the coverage, if the intervals are right."""
         share = self.confidence * (1 - self.confidence)
         return float(np.sqrt(share / len(self.inside) + share / len(self.left_out)))
 
     @property
     def standing(self) -> str:
-        """``'far worse'``, ``'worse'`` or ``'as well'``: new rows beside left-out ones.
+        """How well new rows are predicted: ``'far worse'``, ``'worse'`` or ``'as well'``.
 
         Squared errors and coverage are compared with their standard errors. R² is not compared: it
         depends on how much the new values vary.
@@ -306,33 +309,33 @@ class Evaluation:
         return "as well"
 
     def sentence(self, target: str, new: str) -> str:
-        """Return one sentence: how well new rows are predicted, beside left-out training rows."""
+        """Return a sentence that compares new rows with left-out training rows."""
         does, than = self.standing, "than"
         if does == "as well":
             does, than = "about as well", "as"
         rows = f"{new} ({rows_text(len(self.errors))})"
-        start = f"The model for {target} does {does} on {rows} {than} on left-out training rows: "
+        start = f"The model predicts {target} {does} on {rows} {than} on left-out training rows: "
         r2 = ""
         if self.r2 is not None:
-            r2 = f"R² {_signed(self.r2)} against {_signed(self.loo_r2)}, "
-        found = f"{r2}RMSE {self.rmse:.3g} against {self.loo_rmse:.3g}"
-        return f"{start}{found}; {self._coverage_text}."
+            r2 = f"R² {_signed(self.r2)} and {_signed(self.loo_r2)}, "
+        found = f"{r2}RMSE {self.rmse:.3g} and {self.loo_rmse:.3g}, respectively"
+        return f"{start}{found}. {self._coverage_text} of {new}."
 
     def no_fit_sentence(self, target: str, new: str, columns: Sequence[str]) -> str:
-        """Return the sentence where neither R² is clearly above zero."""
+        """Return the sentence for the case that neither R² is clearly above zero."""
         finding = f"{target} cannot be predicted from {listed_columns(columns)}"
         if max(self.r2 or 0.0, self.loo_r2) > 0:
             named = listed_columns(columns)
             finding = f"It is not clear whether {target} can be predicted from {named}"
-        on_new = f"R² {_signed(self.r2 or 0.0)} on {new} ({rows_text(len(self.errors))})"
+        on_new = f"R² is {_signed(self.r2 or 0.0)} on {new} ({rows_text(len(self.errors))})"
         on_training = f"{_signed(self.loo_r2)} on left-out training rows"
-        return f"{finding}: {on_new}, {on_training}; {self._coverage_text}."
+        return f"{finding}: {on_new} and {on_training}. {self._coverage_text} of {new}."
 
     @property
     def _coverage_text(self) -> str:
         """The share of values inside their intervals, in words."""
         percent, asked = f"{100 * self.coverage:.0f} %", f"{100 * self.confidence:g} %"
-        return f"{percent} of values are inside the {asked} intervals"
+        return f"The {asked} intervals contain {percent} of the true values"
 
 
 def _signed(value: float) -> str:

@@ -23,7 +23,7 @@ MAX_NAMED = 4
 
 
 class ExtrapolationWarning(UserWarning):
-    """Intervals were asked for at points far from all training rows."""
+    """Warns of predictions at points far from all training rows."""
 
 
 @dataclass(frozen=True, eq=False)

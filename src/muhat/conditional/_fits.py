@@ -99,19 +99,19 @@ class Fit(ABC):
 
     def weights(self, X: Array) -> Array:
         """Return the weights of the outputs at new points: shape (m, n)."""
-        raise MuhatError(self._not_held("weights and distributions take every output"))
+        raise MuhatError(self._not_held("weights and distributions need the outputs of all rows"))
 
     def left_out_weights(self) -> Array:
         """Return the weights of the others in each row's left-out prediction: shape (n, n)."""
-        raise MuhatError(self._not_held("left-out distributions take every output"))
+        raise MuhatError(self._not_held("left-out distributions need the outputs of all rows"))
 
     def left_out_predictions(self) -> Array:
         """Return what is predicted for each row by the smoother made without it."""
-        raise MuhatError(self._not_held("leave-one-out takes all eigenpairs"))
+        raise MuhatError(self._not_held("leave-one-out needs all eigenpairs"))
 
     def share_explained(self) -> float:
         """Return the share of the outputs' variance that is predicted without each row."""
-        raise MuhatError(self._not_held("leave-one-out takes all eigenpairs"))
+        raise MuhatError(self._not_held("leave-one-out needs all eigenpairs"))
 
     def _not_held(self, needed: str) -> str:
         advice = "fit an array with gram='dense', 'nystrom' or 'random-features'"

@@ -58,10 +58,8 @@ def has_copies(equal: EqualRows) -> bool:
     if equal.recur and len(equal.first) >= MIN_AMBIGUOUS_ROWS:
         message = (
             f"ConditionalMean: {equal.n_copies:,} of {len(equal.groups):,} rows are exact "
-            "copies of others and are "
-            "taken for observations of their own, on which leave-one-out scores and "
-            "intervals rest; if they are not, "
-            "drop the copies or give their counts as sample_weight."
+            "copies of other rows. Leave-one-out scores and intervals treat the copies as separate "
+            "observations. If they are not, drop the copies or pass their counts as sample_weight."
         )
         warnings.warn(message, UserWarning, stacklevel=5)
     return not equal.recur
@@ -85,11 +83,11 @@ def check_outputs(outputs: Array) -> None:
         raise MuhatError("ConditionalMean", "y must vary", got)
     largest = float(np.abs(outputs).max())
     if largest > MAX_OUTPUT:
-        needed = f"y must be at most {MAX_OUTPUT:g} in size, for its squares to be numbers"
+        needed = f"y must be at most {MAX_OUTPUT:g} in absolute value, so that squares are finite"
         raise MuhatError("ConditionalMean", needed, f"{largest:.3g}", "rescale y")
     spread = float(np.ptp(outputs, axis=0).max())
     if len(outputs) > 1 and spread < 1 / MAX_OUTPUT:
-        needed = f"y must vary by at least {1 / MAX_OUTPUT:g}, for its squares to be numbers"
+        needed = f"y must vary by at least {1 / MAX_OUTPUT:g}, so that squares are not zero"
         raise MuhatError("ConditionalMean", needed, f"{spread:.3g}", "rescale y")
 
 
@@ -102,14 +100,14 @@ def split_columns(who: str, names: list[Any], target: Any) -> tuple[list[int], i
         is_number = isinstance(each, int) and -len(names) <= each < len(names)
         if each not in names and not is_number:
             listed = ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
-            raise MuhatError(who, f"target must be columns, of {listed}", repr(each))
+            raise MuhatError(who, f"target must be one or more of the columns {listed}", repr(each))
         if each in names:
             places.append(names.index(each))
         else:
             places.append(each % len(names))
     others = [place for place in range(len(names)) if place not in places]
     if not others or not places or len(set(places)) < len(places):
-        needed = "target must name at least one column, each once, and leave others for x"
+        needed = "target must name at least one column, no column twice, and not all columns"
         raise MuhatError(who, needed, repr(target))
     return [*others, *places], len(places)
 
@@ -120,7 +118,7 @@ def check_masses(masses: Array) -> None:
     if least < MIN_MASS_SHARE:
         needed = f"sample_weight must be zero or at least {MIN_MASS_SHARE:g} of the largest"
         raise MuhatError(
-            "ConditionalMean", needed, f"{least:.3g} of it", "set such weights to zero"
+            "ConditionalMean", needed, f"{least:.3g} of the largest", "set smaller weights to zero"
         )
 
 
@@ -146,8 +144,8 @@ def joined_on_cluster(model: Any, X: Any, y: Any, sample_weight: Any) -> tuple[S
     """Return the rows [x, y] of dask collections, the number of outputs, and if y is 1-d."""
     who = "ConditionalMean"
     if sample_weight is not None:
-        needed = "rows on a cluster all weigh the same"
-        advice = "repeat rows, or fit with weights in memory"
+        needed = "weights are not supported for dask data"
+        advice = "repeat rows, or load the rows and fit with weights in memory"
         raise MuhatError(who, needed, "sample_weight", advice)
     if not is_dask(y) or (type(X).__name__ == "Array") != (type(y).__name__ == "Array"):
         needed = "X and y must both be dask arrays, or both dask data frames or series"

@@ -52,13 +52,13 @@ def checked_confidence(
     level = float(confidence)
     if n is not None and floor(round((1 - level) / 2 * (n + 1), 9)) < 1:
         least = ceil(round(2 / (1 - level) - 1, 9))
-        needed = f"confidence {level:g} takes at least {least} {noun}"
+        needed = f"confidence {level:g} needs at least {least} {noun}"
         most = (
             floor(round(100 * (1 - 2 / (n + 1)), 9)) / 100
         )  # in whole percents, what n rows reach
         advice = f"give more {noun}"
         if most > 0:
-            advice = f"take {most:g} or less"
+            advice = f"use a confidence of {most:g} or less"
         raise MuhatError(who, needed, n, advice)
     return level
 
@@ -71,19 +71,19 @@ def checked_place(who: str, level: float, n: int, got: Any = None, noun: str = "
     place = ceil(round(level * (n + 1), 9))
     if place > n:
         least = ceil(round(level / (1 - level), 9))
-        needed = f"confidence {level:g} takes at least {least} {noun}"
+        needed = f"confidence {level:g} needs at least {least} {noun}"
         if got:
-            needed += " to calibrate with"
+            needed += " for calibration"
         if got is None:
             got = n
-        raise MuhatError(who, needed, got, "lower it")
+        raise MuhatError(who, needed, got, "use a lower confidence")
     return place
 
 
 def check_calibration(who: str, level: float, n: int, noun: str = "rows") -> None:
     """Raise MuhatError if too few rows are left for calibration at that level."""
     held_out = floor(CALIBRATION_SHARE * n)
-    checked_place(who, level, held_out, f"{n} {noun}, of which {held_out} calibrate", noun)
+    checked_place(who, level, held_out, f"{n} {noun}, {held_out} of them for calibration", noun)
 
 
 def calibrated(
@@ -182,9 +182,9 @@ class ResidualQuantiles:
             if low.any():
                 asked = extreme
             needed = (
-                f"the quantile {asked:.3g} takes at least {ceil(round(1 / extreme - 1, 9))} rows"
+                f"the quantile {asked:.3g} needs at least {ceil(round(1 / extreme - 1, 9))} rows"
             )
-            raise MuhatError(who, needed, f"{self._n:.0f}", "ask for one nearer to the median")
+            raise MuhatError(who, needed, f"{self._n:.0f}", "use a quantile closer to the median")
 
     @property
     def _n(self) -> float:

@@ -184,9 +184,9 @@ class PredictionResult(Reportable):
     importance : array of shape (d,)
         The standard deviation of the prediction along each feature, all others at their medians.
     predicted : array of shape (m,)
-        The predictions: of the new rows, or of each training row without it.
+        The predictions of the new rows, or of each training row when it is left out.
     ends : array of shape (m, 2)
-        The ends of their intervals.
+        The lower and upper ends of their intervals.
     true : array of shape (m,) or None
         The true values, where they are known.
     row_numbers : array of int of shape (m,)
@@ -194,9 +194,10 @@ class PredictionResult(Reportable):
     new_rows : array of shape (m, d) or None
         x of the new rows.
     evaluation : Evaluation or None
-        How new rows are predicted beside left-out ones, where their true values are known.
+        How well new rows are predicted, compared with left-out training rows; None if the true
+        values of new rows are not known.
     shift : CovariateShift or None
-        Whether x of new rows is distributed as x of the training rows.
+        Whether x of new rows is distributed differently from x of the training rows.
     has_training_rows : bool
         Whether the new rows, with their y, are all among the training rows.
     extrapolation : Extrapolation or None
@@ -227,7 +228,7 @@ class PredictionResult(Reportable):
 
     @property
     def name(self) -> str:
-        """What the rows that are predicted are called."""
+        """The name of the predicted rows."""
         if self.new_rows is None:
             return f"{self.names[0]}, each row from all others"
         return self.names[1]
@@ -259,20 +260,20 @@ class PredictionResult(Reportable):
         model = self.model
         setting = setting_text(model.filter_.symbol, model.choice_.parameter)
         how = f"{name_of(model.filter_)} filter, {setting}"
-        return f"{how[0].upper()}{how[1:]}, {short(model.kernel_)}"
+        return f"{how[0].upper()}{how[1:]}, kernel {short(model.kernel_)}"
 
     def verdict(self) -> str:
-        """Return how well these rows are predicted, with reservations."""
+        """Return how well these rows are predicted, with warnings, in sentences."""
         n = len(self.training_rows[0])
         sentences = [self._score_sentence()]
         if self.model.n_copies_:
             sentences.append(copies_text(self.model.n_copies_, n))
         if self.has_training_rows:
-            what = "has training rows only"
+            what = "All rows of {} are training rows"
             if len(self.predicted) == n:
-                what = "is the training rows themselves"
-            sentence = f"But {self.name} {what}: this does not show how new rows are predicted."
-            sentences.append(sentence)
+                what = "The rows of {} are the training rows"
+            known = f"{what.format(self.name)}, so this does not show how well new rows are"
+            sentences.append(f"{known} predicted.")
         if self.extrapolation is not None:
             sentences.append(self.extrapolation.sentence(self.name, self.row_numbers))
         if self.shift is not None and self.shift.is_found:

@@ -104,7 +104,7 @@ class JointSource:
         def scores(candidates: list[Candidates]) -> list[Array]:
             poles = LeaveOneOutSmoother(nothing).poles(candidates)
             if len(poles) < len(candidates):
-                needed = "rows in batches take a smooth filter"
+                needed = "rows in batches need a smooth filter"
                 advice = "choose a smoother one or a shorter grid"
                 raise MuhatError("leave-one-out", needed, "a filter that is not smooth", advice)
             return self.source.total(partial(_scores, basis, candidates, poles)).values
@@ -152,7 +152,7 @@ class StreamFit(Fit):
         """Return what is predicted for each row by the smoother made without it."""
         if self.left_out is None:
             raise MuhatError(
-                self._not_held("leave-one-out of this filter takes a refit for each row")
+                self._not_held("leave-one-out of this filter needs a refit for each row")
             )
         return self.left_out
 

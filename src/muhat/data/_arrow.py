@@ -44,7 +44,7 @@ class ArrowTable(FileTable):
             self.not_numbers[names[place]] = self.files[0].first_value(names[place])[0]
         self.n = sum(file.n for file in self.files)
         if not self.n:
-            raise no_rows(who, "a header only")
+            raise no_rows(who, "only a header")
         is_single = not self.text and all(file.is_single(places.numbers) for file in self.files)
         self.dtype = float_type(is_single)
 
@@ -54,12 +54,13 @@ class ArrowTable(FileTable):
         for file in self.files:
             if file.names != names:
                 first = ", ".join(map(repr, names))
-                needed = f"a folder's files must have the columns of its first, {first}"
+                needed = f"all files of a folder must have the columns of its first file, {first}"
                 got = ", ".join(map(repr, file.names))
-                raise FileError(file.who, needed, got, "read them one by one or move it away")
+                advice = "read the files one by one, or remove this file from the folder"
+                raise FileError(file.who, needed, got, advice)
         repeated = repeated_name(names)
         if repeated is not None:  # columns are read by their names
-            needed = "every column must have a name of its own"
+            needed = "all columns must have different names"
             raise FileError(who, needed, f"{repeated!r} twice", "rename one")
 
     def _is_numeric(self, place: int) -> bool:
@@ -180,8 +181,8 @@ def check_pyarrow(who: str) -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        advice = "pip install 'muhat[cli]'"
-        raise FileError(who, "pyarrow is needed to read it", "none installed", advice) from None
+        advice = "run pip install 'muhat[cli]'"
+        raise FileError(who, "pyarrow is needed to read it", "no pyarrow", advice) from None
 
 
 def as_floats(rows: Any, names: Sequence[str], dtype: type[np.floating[Any]]) -> Array:

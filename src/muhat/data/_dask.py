@@ -91,7 +91,7 @@ class DaskSource(Source):
                 blocks.append(Block(each, number, start))
             start += size
         if not blocks:
-            raise MuhatError("X", "at least one row is needed", "empty blocks only")
+            raise MuhatError("X", "at least one row is needed", "only empty blocks")
         dtype = np.dtype(float_type(types == {np.dtype(np.float32)}))
         return cls(tuple(blocks), Columns(example.shape[1], dtype, names_of(example)), example)
 

@@ -73,7 +73,7 @@ class FileBatchError(FileError, BatchError):
 
 
 class FileBatches:
-    """The rows of a file in batches: an iterable that reads the file anew in each pass over it.
+    """The rows of a file in batches: an iterable that reads the file each time it is iterated.
 
     Made by `open_batches`. No batch is kept and no file stays open between two passes: memory is
     that of one batch and of what is read together (some megabytes of text, a page of each column of
@@ -138,7 +138,7 @@ class FileBatches:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what is left out, and why; on rows, once they have been read."""
+        """Sentences that say what was left out, and why; about rows, once these are read."""
         found = []
         not_numbers = self._table.not_numbers
         if not_numbers:
@@ -149,7 +149,9 @@ class FileBatches:
         for name, values in self._unknown.items():
             unknown = f"an unknown {name} ({first_quoted(values)})"
             rows = rows_text(values.total())
-            found.append(f"{rows} with {unknown}: all its indicators are 0 there.")
+            found.append(
+                f"{rows} with {unknown}: all indicators of this column are 0 in these rows."
+            )
         return tuple(f"{self._who}: {sentence}" for sentence in found)
 
     def _learnt_categories(self) -> dict[str, list[str]]:
@@ -341,7 +343,7 @@ class FileBatches:
 
     def _check_unchanged(self, files: Iterable[Path]) -> None:
         """Raise RowsError for files that are new, gone, or written to since all were opened."""
-        needed = "the data must stay as they were when they were opened"
+        needed = "the data must not change after they were opened"
         advice = "open them again"
         try:
             states = file_states(files)
@@ -352,7 +354,9 @@ class FileBatches:
             raise RowsError(self._who, needed, got, advice=advice) from problem
         for file, state in states.items():
             if self._states.get(file) != state:
-                raise RowsError(self._who, needed, "another size or time of change", advice=advice)
+                raise RowsError(
+                    self._who, needed, "another size or modification time", advice=advice
+                )
 
 
 def open_batches(
@@ -372,33 +376,33 @@ def open_batches(
     Parameters
     ----------
     path : str or path
-        A text file (``.csv``, ``.tsv`` or ``.txt``, also compressed as ``.csv.gz`` and so on; with
-        or without a header, any of the usual separators, comments after ``#``), a ``.parquet`` file
-        or a folder of such with the same columns, which are read in the order of their names, a
-        ``.feather`` or ``.arrow`` file, a NumPy array in ``.npy`` or ``.npz``, or ``"-"`` for
-        standard input, which is copied to a temporary file. All but NumPy's take ``pip install
-        'muhat[cli]'``.
+        One of: a text file (``.csv``, ``.tsv`` or ``.txt``, also compressed, such as ``.csv.gz``)
+        with or without a header, with any of the usual separators, and with comments after ``#``; a
+        ``.parquet`` file, or a folder of ``.parquet`` files with the same columns, read in the
+        order of their names; a ``.feather`` or ``.arrow`` file; a NumPy array in ``.npy`` or
+        ``.npz``; or ``"-"`` for standard input, which is copied to a temporary file. All except
+        NumPy files need ``pip install 'muhat[cli]'``.
     drop : sequence of str, default=()
-        Names of columns to leave out, such as a label; they may hold anything.
+        Names of columns to leave out, such as a label. These columns can contain anything.
     rows : int, default=8192
         The number of rows of a batch; the last may have fewer.
     columns : sequence of str, default=None
         Names of the columns to read, in this order; all by default.
     only_numeric : bool, default=False
-        Whether columns that hold no numbers are left out, of a text file by its first rows; else
-        they raise FileError.
+        Whether columns that are not numbers are left out; if False, they raise FileError. In a text
+        file, the first rows decide whether a column has numbers.
     one_hot : bool, default=False
-        Whether columns of text and categories become indicators, a column of zeros and ones ``city
-        = Bern`` for each of at most 20 values, after all columns of numbers. The values are learnt
-        by one more pass over the file. To read a file with the indicators of another, give their
-        names in ``columns``, such as the ``feature_names`` of that one: a value that has no
-        indicator there is noted, and has zeros only. Booleans are zeros and ones in any case.
+        Whether columns of text and categories become indicators: columns of zeros and ones, such as
+        ``city = Bern``, one for each of at most 20 values, after all columns of numbers. The values
+        are found by reading the file once more. To read a file with the indicators of another file,
+        pass the ``feature_names`` of that file as ``columns``; a value without an indicator then
+        has only zeros, and ``notes`` mentions it. Booleans are always zeros and ones.
     missing : {"error", "drop"}, default="error"
-        Whether a missing value in a column that is read raises FileError, or its row is left out,
-        which is noted.
+        What to do with rows that have a missing value in a column that is read: raise FileError, or
+        leave the row out and mention it in ``notes``.
     separator : str, default=None
-        The character between the fields of a text file, ``"tab"``, or ``"space"`` for any blanks;
-        by default it is learnt from the first lines.
+        The separator of a text file: a character, ``"tab"``, or ``"space"`` for any blanks; by
+        default it is detected from the first lines.
     decimal : {".", ","}, default="."
         The decimal sign of a text file.
 
@@ -410,9 +414,13 @@ def open_batches(
     Raises
     ------
     FileError
-        If the file cannot be read, as far as that is seen without reading it to its end.
-        A column that looks like a row number, an id or a class label, two columns of one name, and
-        a header that looks like numbers, are warned about.
+        If the first lines or the header of the file show that it cannot be read.
+
+    Warns
+    -----
+    UserWarning
+        If a column looks like a row number, an id or a class label, if two columns have the same
+        name, or if a header looks like numbers.
 
     Examples
     --------
@@ -448,8 +456,8 @@ def read_table(
 ) -> DataSet:
     """Read a table from a file into memory, with the arguments of `open_batches`.
 
-    Columns without names are called ``column 1`` and so on. A file that cannot be read as numbers,
-    none of them missing, raises FileError.
+    Columns without names are called ``column 1`` and so on. FileError is raised if a value is
+    missing or not a number, unless an argument says how to treat it.
 
     Examples
     --------
@@ -507,7 +515,9 @@ def _opened(path: Path, who: str, selection: ColumnSelection, separator: str | N
         if path.suffix:
             got = f"the ending {path.suffix!r}"
         needed = f"a file ending in {', '.join(ENDINGS)} is needed"
-        raise FileError(who, needed, got, "convert it, or rename it if it is one")
+        raise FileError(
+            who, needed, got, "convert the file, or rename it if only its ending is wrong"
+        )
     if ending.removesuffix(".gz") in TEXT_ENDINGS:
         return TextTable(path, who, selection, separator)
     if separator is not None:
@@ -524,7 +534,7 @@ def _opened_folder(path: Path, who: str, selection: ColumnSelection) -> FileTabl
     files = files_of(path)
     if not files:
         needed = "a file or a folder of .parquet files is needed"
-        raise FileError(who, needed, "a folder without any", "name a file")
+        raise FileError(who, needed, "a folder without .parquet files", "choose a file")
     for file in files:
         check_not_empty(file, str(file))
     return ArrowTable(files, who, selection)

@@ -31,6 +31,6 @@ def check_no_indicators(names: Sequence[str], text: Sequence[str]) -> None:
     for name in names:
         text_column = text_column_of(name, text)
         if text_column is not None:
-            needed = "no column may be named as an indicator of another"
+            needed = "the indicator of a text column needs a name that no other column has"
             advice = f"rename it or leave it out with {option('drop', name)}"
             raise FileError(option("one_hot"), needed, f"{name!r} beside {text_column!r}", advice)

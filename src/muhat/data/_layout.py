@@ -94,11 +94,11 @@ class Layout:
         numbers = [field for field in self.first if to_number(field) is not None]
         if self.has_header and self.first[0] and numbers:
             named = f"the first line is read as names, though {numbers[0]!r} is a number"
-            yield f"{named}; write names above it if it is a row"
+            yield f"{named}; if it is a data row, add a line of names above it"
         is_counting = self.first == counted(0, self.width) and self.width > 2
         if is_counting and not self.has_header:  # as pandas numbers columns without names
             found = "the first line looks like a header and is read as a row of numbers"
-            yield f"{found}; delete it if it is one"
+            yield f"{found}; if it is a header, delete it"
 
     def counts_rows(self) -> bool:
         """Whether the first column has no name and counts the rows, as pandas and R write it."""
@@ -114,10 +114,10 @@ def read_layout(path: Path, who: str, separator: str | None, decimal: str) -> La
         separator = _checked_separator(who, separator)
     separator, lines = _first_lines(path, who, separator, decimal)
     if not lines:
-        raise no_rows(who, "blank lines only")
+        raise no_rows(who, "only blank lines")
     has_header = _has_header(lines)
     if has_header and len(lines) == 1:
-        raise no_rows(who, "a header only")
+        raise no_rows(who, "only a header")
     first = lines[0].fields
     titles, header_lines = [""] * len(first), 0
     if has_header:
@@ -168,7 +168,9 @@ def _first_lines(
         if separator is None:
             separator = _found_separator(head, decimal)
         elif separator == decimal and not _has_quoted_fields(head, separator):
-            needed = "separator and decimal must be two characters, unless numbers are in quotes"
+            needed = (
+                "separator and decimal must be different characters, unless numbers are in quotes"
+            )
             raise FileError(who, needed, f"{separator!r} for both")
         found: list[Line] = []
         try:
@@ -192,7 +194,7 @@ def _checked_separator(who: str, separator: str) -> str:
     character = SEPARATOR_NAMES.get(separator, separator)
     is_valid = len(character) == 1 and character.isascii() and not character.isalnum()
     if not is_valid or character in "\r\n\"'.+-#_":
-        needed = "separator must be one character that is in no number, 'tab' or 'space'"
+        needed = "separator must be 'tab', 'space' or one character that cannot be part of a number"
         raise FileError(who, needed, repr(separator))
     return character
 

@@ -61,7 +61,9 @@ class NumpyTable(FileTable):
                     array = archive[names[0]]
         if len(names) > 1:
             got = f"an archive of several arrays ({', '.join(names)})"
-            raise FileError(self.who, "a file with one array is needed", got, "save one to a file")
+            raise FileError(
+                self.who, "a file with one array is needed", got, "save each array to its own file"
+            )
         if array.ndim != 2:
             needed = "an array of two dimensions is needed, points in rows"
             advice = "save array.reshape(n, -1)"

@@ -66,7 +66,7 @@ def ending_of(path: Path) -> str:
 def saved_standard_input(folder: Path) -> Path:
     """Copy standard input to a file, which can be read in several passes; return its path."""
     if sys.stdin is None:
-        advice = "name a file, or pipe it in"
+        advice = "name a file, or pipe rows into the command"
         raise FileError("standard input", "rows are needed", "a closed one", advice)
     path = folder / "standard input"
     with path.open("wb") as file:

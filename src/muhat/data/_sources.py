@@ -135,7 +135,7 @@ class StreamSource(LocalSource):
         if not start:
             advice = "give a list of arrays, or an iterator of them"
             needed = "at least one batch is needed in every pass"
-            raise MuhatError("batches", needed, "none with a row", advice)
+            raise MuhatError("batches", needed, "no batch with rows", advice)
 
     def _joined(self) -> Iterator[Array]:
         """Yield rows in order, small batches joined; an invalid batch raises after them."""
@@ -228,7 +228,7 @@ def checked_batch(
     are before it.
     """
     if np.ma.is_masked(values):
-        needed = "every value must be there"
+        needed = "batches must not have masked values"
         raise _batch_error(number, needed, "masked ones", "fill or drop them first")
     X = _as_numbers(values)
     if X.dtype.kind not in "fiub":
@@ -286,7 +286,7 @@ def _bad_row(as_given: Array, X: Array, number: int, row: int, first: int | None
     if np.isfinite(as_given[row]).all():
         needed = f"numbers must be finite in {X.dtype}, the type of the first batch"
         advice = f"give all batches as {as_given.dtype}"
-        kind = "one that is too large"
+        kind = "a number that is too large for it"
     of_all = ""
     if first is not None:
         of_all = f"row {first + row} of all, "

@@ -109,7 +109,7 @@ class FileTable(ABC):
 
     def check_words(self, name: str) -> None:
         """Raise FileError unless a column of this name can be read as words."""
-        raise FileError(name, "a file whose columns have names is needed", "one without")
+        raise FileError(name, "a file whose columns have names is needed", "a file without names")
 
     def _without_gaps(self, chunk: TableChunk, dropped: DroppedRows | None) -> Iterator[TableChunk]:
         """Yield the complete rows of a chunk, and raise RowsError at the first invalid one."""

@@ -132,7 +132,7 @@ class TextTable(FileTable):
                 continue
             asked = self.selection.columns or ()
             if name in asked and new not in asked:  # either of them may be meant
-                needed = "every column must have a name of its own"
+                needed = "all columns must have different names"
                 raise FileError(self.who, needed, f"{name!r} twice", "rename one")
             self._warn(f"two columns are named {name!r}; the later one is called {new!r} here")
         return distinct
@@ -242,7 +242,7 @@ class TextTable(FileTable):
         """Return the numbers in a row, NaN for a missing one."""
         place = f"line {number}"
         if len(fields) != self.width:
-            needed = f"every line must have {self.width} fields, as the first"
+            needed = f"every line must have {self.width} fields, as the first line has"
             raise RowsError(self.who, needed, len(fields), place=place, at_row=True)
         numbers = []
         for name, column in zip(self.columns, self.kept, strict=True):

@@ -185,10 +185,10 @@ def load_dataset(name: str, folder: str | os.PathLike[str] | None = None) -> Pub
         One of ``NAMES``: 'ionosphere', 'glass', 'bodyfat', 'housing', 'vowel', 'svmguide2',
         'vehicle', 'wine', 'wdbc'.
     folder : str or path, optional
-        Where to look for bodyfat, housing and svmguide2, which are not in the package: for
-        ``<name>.csv``, with a header and the target last, or for LIBSVM's own file ``<name>``. Then
-        the folder in the environment variable ``MUHAT_DATA`` is looked in and, in a clone of the
-        repository, its ``data`` folder. The other six need none.
+        The folder with bodyfat, housing and svmguide2, which are not in the package: as
+        ``<name>.csv``, with a header and the target last, or as LIBSVM's file ``<name>``. After it,
+        the folder in the environment variable ``MUHAT_DATA`` is searched and, in a clone of the
+        repository, its ``data`` folder. The other six data sets are in the package.
 
     Returns
     -------

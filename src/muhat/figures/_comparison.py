@@ -76,7 +76,8 @@ def leave_one_out_plot(comparison: Comparison) -> Plot:
     )
     return Plot(
         "Leave-one-out curves",
-        "Gain of each estimator over the plain average (KME), against how strongly it shrinks. The "
+        "Gain of each estimator over the plain average (KME), against how strongly the estimator "
+        "shrinks. The "
         "dot marks the chosen parameter. Point at a curve, or move the slider, to read values; "
         "press a name to hide or show it.",
         summary,

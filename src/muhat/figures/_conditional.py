@@ -34,7 +34,7 @@ MAX_INTERVALS = 200
 def predictions_plot(
     name: str, truth: Array, predicted: Array, title: str = "", said: str = "", note: str = ""
 ) -> Plot:
-    """Return predictions against the truth.
+    """Return predictions against true values.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ def predictions_plot(
     axis = Axis.around(f"predicted {name}", np.concatenate([x, y]))
     ends = np.array([axis.low, axis.high])
     return Plot(
-        title or f"{name}: left-out predictions against the truth",
-        f"{said or 'Each dot is a row, predicted from all others.'} On the line, the prediction is "
-        f"right.{drawn}",
-        f"A cloud of {len(rows):,} dots, and the diagonal on which predictions are right; the "
-        f"correlation is {number(_correlation(x, y))}.",
+        title or f"{name}: left-out predictions against true values",
+        f"{said or 'Each dot is a row, predicted from all other rows.'} On the line, the "
+        f"prediction equals the true value.{drawn}",
+        f"A cloud of {len(rows):,} dots, and the diagonal on which predictions equal true values; "
+        f"the correlation is {number(_correlation(x, y))}.",
         axis,
         Axis(f"true {name}", axis.low, axis.high),
         [
@@ -107,7 +107,7 @@ def intervals_plot(
         readings.append((float(place), float(predicted[row]), text))
     return Plot(
         title,
-        f"Dots: what is predicted, {note}.{drawn}",
+        f"Dots: predictions, {note}.{drawn}",
         f"{len(some):,} dots along {feature}, from {number(low.min())} to {number(high.max())}.",
         Axis.around(feature, x[some]),
         Axis.around(f"predicted {name}", ends[some]),
@@ -134,13 +134,14 @@ def errors_plot(name: str, errors: Array) -> Plot:
     n_bins = min(MAX_BINS, max(MIN_BINS, len(errors) // ROWS_PER_BIN))
     counts, edges = np.histogram(errors, bins=n_bins)
     middle, nine = np.quantile(np.abs(errors), [0.5, 0.9])
-    words = f"Half of all errors are below {number(middle)}, nine of ten below {number(nine)}."
+    words = f"Half of the errors are smaller than {number(middle)}, 90 % smaller than "
+    words += f"{number(nine)}, in absolute value."
     readings = histogram_readings(edges, counts, "row")
     return Plot(
         f"{name}: errors of left-out predictions",
-        f"The truth less the prediction. {words}",
+        f"Error: true value minus prediction. {words}",
         f"A histogram of errors from {number(edges[0])} to {number(edges[-1])}. {words}",
-        Axis(f"true less predicted {name}", float(edges[0]), float(edges[-1])),
+        Axis(f"true minus predicted {name}", float(edges[0]), float(edges[-1])),
         Axis("rows", 0, 1.08 * max(1, int(counts.max()))),
         [
             Series("rows", "bars", edges, counts.astype(float), colour=BLUE, readings=readings),
@@ -189,15 +190,15 @@ def quantiles_plot(
     label, dots = "rows", "the rows"
     if is_moved:
         label = "rows, other columns at medians"
-        dots = "the rows, each at its prediction with the other columns at their medians plus its "
-        dots += "residual"
+        dots = "the rows, adjusted for the other columns: the residual of a row plus its "
+        dots += "prediction with the other columns at their medians"
     series.append(Series(label, "points", rows, outputs, colour=BLACK))
     if len(levels) % 2:
         series.append(Series("median", "line", values, quantiles[:, n_bands], colour=RED))
     everything = np.concatenate([quantiles.ravel(), outputs])
     return Plot(
         f"Quantiles of {output_name} along one column",
-        f"Bands: the range of {output_name} that is expected along {name}. Dots: {dots}.",
+        f"Bands: the expected range of {output_name} for each value of {name}. Dots: {dots}.",
         f"Bands around a line of medians, along {name}.",
         Axis.around(name, np.concatenate([values, rows])),
         Axis.around(output_name, everything[np.isfinite(everything)]),
@@ -232,12 +233,12 @@ def fan_plot(name: str, quantiles: Array, rows: Array) -> Plot:
         medians.append((float(place), float(median), f"{number(median)} (row {row + 1})"))
     series.append(Series("median", "line", x, quantiles[:, 2], colour=BLUE, readings=medians))
     return Plot(
-        f"{name}: the range of what is likely",
-        f"At {count(len(rows), 'row')}, in the order of the median: nine of ten values of y are "
-        "expected in the pale band, half of them in the darker one.",
+        f"{name}: the likely range",
+        f"Quantiles at {count(len(rows), 'row')}, sorted by the median. 90 % of all values of y "
+        "are expected in the pale band, and 50 % in the darker one.",
         f"Bands around a rising line of medians, from {number(low)} to {number(high)}; the median "
         f"width of the 90 % band is {width}.",
-        Axis("rows, in the order of the median", 1, max(2, len(rows))),
+        Axis("rows, sorted by the median", 1, max(2, len(rows))),
         Axis.around(name, quantiles),
         series,
     )
@@ -265,11 +266,11 @@ def filter_scores_plot(choices: Sequence[Any], best: Any) -> Plot:
     chosen = f"{name_of(best.filter)} with {choice_setting(best)}"
     return Plot(
         "Leave-one-out curves",
-        "The error of rows left out against how strongly each filter smooths: much on the right, "
-        "little on the left. The dot is what was chosen.",
+        "The error of left-out rows against how strongly each filter smooths: little on the left, "
+        "strongly on the right. The dot marks the chosen parameter.",
         f"Curves with one valley each; the lowest point is that of {chosen}, {number(best.score)}.",
         Axis("λ, or 1/t for iterations", float(x.min()), float(x.max()), is_log=True),
-        Axis("mean squared error of rows left out", least - margin, most + margin),
+        Axis("mean squared error of left-out rows", least - margin, most + margin),
         series,
     )
 
@@ -307,12 +308,12 @@ def choice_setting(choice: Any) -> str:
 def bandwidths_plot(bandwidths: Array, scores: Array) -> Plot:
     """Return the leave-one-out error at each bandwidth: both of shape (bandwidths,)."""
     place = int(np.nanargmin(scores))
-    words = f"The least error is at {number(bandwidths[place])}."
+    words = f"The error is smallest at {number(bandwidths[place])}."
     chosen = (float(bandwidths[place]), float(scores[place]))
     low, high = float(bandwidths.min()) / 1.1, 1.1 * float(bandwidths.max())
     return Plot(
         "Bandwidths",
-        f"The error of rows left out at each bandwidth that was tried. {words}",
+        f"The error of left-out rows at each bandwidth that was tried. {words}",
         f"A curve over {count(len(bandwidths), 'bandwidth')}. {words}",
         Axis("bandwidth", low, high, is_log=True),
         Axis.around("mean squared error", scores[np.isfinite(scores)], 0.08),

@@ -27,17 +27,17 @@ def p_values_plot(history: Sequence[DriftResult]) -> Plot:
     """Return the p-value of every batch, and the level that it was tested at."""
     p, levels = _values(history, "p_value"), _values(history, "level")
     alarms = [each for each in history if each.is_alarm]
-    are = agree(len(alarms), "is", "are")
-    said = f"{len(alarms):,} of {count(len(history), 'batch')} {are} at or below the level."
+    have = agree(len(alarms), "has", "have")
+    said = f"{len(alarms):,} of {count(len(history), 'batch')} {have} an alarm."
     if alarms:
-        said += f" The first is {shortened(alarms[0].name, 60)}."
+        said += f" The first alarm is in {shortened(alarms[0].name, 60)}."
     numbers = _values(history, "number")
     level = Series("level of an alarm", "line", numbers, levels, colour=GREY, readings=())
     lowest = min(p.min(initial=1.0), levels.min(initial=1.0))
     return Plot(
         "p-values over time",
-        "Each dot is a batch, tested against the reference. At or below the line there is an "
-        f"alarm. {said}",
+        "Each dot is the p-value of a batch, tested against the reference. On or below the line "
+        f"there is an alarm. {said}",
         f"Dots of p-values against the number of the batch, and a falling line of levels. {said}",
         _batch_axis(history),
         Axis("p-value", 0.3 * float(lowest), 1.5, is_log=True),
@@ -53,7 +53,7 @@ def distances_plot(history: Sequence[DriftResult]) -> Plot:
     name = shortened(largest.name, 60)
     return Plot(
         "How far each batch is from the reference",
-        "The distance of the kernel means (MMD): how large a change is, not how sure it is.",
+        "The distance between the kernel means (MMD) shows how large a change is, not how certain.",
         f"Dots of distances; the largest is {number(largest.mmd)}, of {name}.",
         _batch_axis(history),
         Axis("distance (MMD)", 0, 1.08 * float(distances.max()) or 1.0),
@@ -132,8 +132,8 @@ def changes_bars(batch: DriftResult, which: str) -> Bars:
     name = shortened(batch.name, 60)
     return Bars(
         "The most changed columns",
-        f"In {name}, {which}. Bars: the energy distance of each column from the reference. It also "
-        "measures changes other than the mean.",
+        f"The columns of {name}, {which}. Bars: the energy distance of each column from the "
+        "reference, which measures changes of any kind, not only of the mean.",
         ("column", change_title("the reference", name)),
         bars,
         axis="energy distance, as a share of its maximum",

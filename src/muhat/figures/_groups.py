@@ -43,12 +43,13 @@ def groups_bars(result: GroupResult, level: float = LEVEL) -> Bars:
         bars.append(Bar(str(each.group), each.mmd, p, is_strong=each.p_value <= level))
     shown = ""
     if len(result.groups) > MAX_BARS:
-        shown = f" Of {len(result.groups):,} groups, the {MAX_BARS} with the smallest p-values."
+        shown = f" Of {len(result.groups):,} groups, only the {MAX_BARS} with the smallest p-values"
+        shown += " are shown."
     return Bars(
         "Groups against the rest",
-        "Bars: the distance (MMD) between the kernel means of a group and of the rest, without "
-        "groups that stand out more. Grey: no difference detected. A small group can be far away "
-        f"by chance; its p-value allows for that.{shown}",
+        "Bars: the distance (MMD) between the kernel mean of a group and that of the rest: all "
+        "other groups except those that differ even more. Grey: no difference detected. A small "
+        f"group can have a large distance by chance; its p-value accounts for that.{shown}",
         ("group", f"p, corrected for {len(result.groups):,} groups"),
         bars,
         axis="MMD from the rest",
@@ -93,9 +94,10 @@ def group_map_plot(
     ellipse = "two standard errors"
     return Plot(
         "Map of the groups",
-        f"Each dot is a group: near ones are alike. Ellipses reach to {ellipse}. The axes show "
+        "Each dot is a group. Groups that are close to each other have similar distributions. The "
+        f"half-axes of the ellipses are {ellipse}. The two axes of the map account for "
         f"{100 * shares.sum():.0f} % of the squared distances between groups.",
-        f"A map of {len(labels):,} groups, on which near ones are alike.",
+        f"A map of {len(labels):,} groups. Groups that are close to each other are similar.",
         x,
         y,
         series,
@@ -204,9 +206,9 @@ def dendrogram_plot(
     if different:
         remark = " A dot marks groups that differ from the rest."
     return Plot(
-        "Which groups are alike",
-        "Groups are joined from left to right, by the mean distance (MMD) of their members: what "
-        f"is joined further left is more alike.{remark}",
+        "Which groups are similar",
+        "Groups are joined from left to right, by the mean distance (MMD) of their members. The "
+        f"further left two groups are joined, the more similar they are.{remark}",
         f"A dendrogram of {len(names):,} groups.",
         Axis("distance (MMD) at which groups are joined", 0, 1.05 * last),
         Axis("", len(names) - 0.5, -0.5, ticks=tuple(ticks)),
@@ -222,8 +224,8 @@ def distances_matrix(labels: Sequence[str], distances: Array) -> Matrix:
     names = [str(labels[place]) for place in order]
     return Matrix(
         "Distances of all pairs",
-        "The distance (MMD) of two groups, in the order of the dendrogram: the stronger the "
-        "colour, the further apart. Groups of few rows are far from each other by chance.",
+        "The distance (MMD) between every two groups, in the order of the dendrogram. A stronger "
+        "colour is a larger distance. Between groups of few rows, distances are large by chance.",
         names,
         distances[np.ix_(order, order)],
         axis="distance (MMD)",
@@ -298,7 +300,7 @@ def group_column_plots(result: GroupResult, level: float = LEVEL) -> list[Plot]:
         if feature.p_value > level:
             continue
         p = p_value_text(feature.p_value, result.n_permutations, result.is_complete)
-        share = f"{100 * feature.share:.0f} % of its spread is between groups ({p})."
+        share = f"{100 * feature.share:.0f} % of the column's spread is between groups ({p})."
         kept = ColumnQuantiles(column.name, column.quantiles[shown])
         different = different_groups(result, level)
         plots.append(

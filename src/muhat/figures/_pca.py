@@ -52,9 +52,9 @@ def components_plot(path: ComponentPath) -> Plot:
     curve = Series("mean error", "line", x, errors, colour=BLUE, chosen=chosen, readings=readings)
     return Plot(
         "Error of left-out rows",
-        "How far left-out rows are from what the components make of them, and one standard error. "
-        f"The dot is what was {taken}. This error is smallest where most is kept: read where the "
-        "curve becomes flat.",
+        "The reconstruction error of left-out rows, ± one standard error. "
+        f"The dot is what was {taken}. The error is smallest when most is kept, so look for where "
+        "the curve becomes flat.",
         f"A curve of the error of {path.n_rows:,} left-out rows; at {setting} it is "
         f"{number(chosen[1])} ± {number(spread[path.index])}.",
         _parameter_axis(path),
@@ -110,14 +110,14 @@ def noise_plot(choice: ComponentChoice) -> Plot:
     low = max(0.0, least - 0.5 * (most - least))
     return Plot(
         "How many components",
-        "The squared error of left-out rows in a column, over (1 − D/d)², D being in how many of d "
-        "columns the components follow a row's own noise. Small is good. The dot is the smallest "
-        "number within one standard error of the least, or that explains 95 % of the variance of "
-        "all columns in left-out rows.",
+        "The score is the mean squared error of left-out rows in a column, divided by (1 − D/d)². "
+        "D is the number of columns, of d, in which the components fit the noise of a row itself. "
+        "A low score is good. The dot is the smallest number of components with a score within one "
+        "standard error of the lowest, or with 95 % of the variance of left-out rows explained.",
         f"A curve over numbers of components, least at {choice.best}; {choice.n_components} is "
         "recommended.",
         Axis("number of components", 0.0, max(float(x[-1]), 1.0)),
-        Axis("score (small is good)", low, most + 0.05 * (most - low) or 1.0),
+        Axis("score (low is good)", low, most + 0.05 * (most - low) or 1.0),
         [band, curve],
         note=f"marked: {count(choice.n_components, 'component')}",
     )
@@ -130,8 +130,8 @@ def variance_bars(pca: KernelPCA) -> Bars:
         bars.append(Bar(f"component {k + 1}", float(share), f"{100 * share:.3g} %"))
     return Bars(
         "Variance of the components",
-        "The share of each component in the kernel's variance. A kernel spreads its variance over "
-        "very many components: low shares are usual, and no sign of noise.",
+        "The share of the kernel's variance that each component explains. A kernel spreads its "
+        "variance over very many components: low shares are normal and do not indicate noise.",
         ("component", "share of the kernel's variance"),
         bars,
         axis="share of the kernel's variance",
@@ -145,9 +145,9 @@ def loadings_bars(result: ComponentsResult, component: int = 0) -> Bars:
         r = float(result.correlations[place, component])
         bars.append(Bar(result.columns[place], r, f"r = {r:.2f}".replace("-", "−")))
     return Bars(
-        f"What component {component + 1} follows",
-        "The correlation of each column with the scores, the largest first; negative ones to the "
-        "left. A component can bend: no correlation does not mean no relation.",
+        f"Columns correlated with component {component + 1}",
+        "The correlation of each column with the scores, the strongest first; negative ones to the "
+        "left. Components can be curved: a column without correlation can still be related.",
         ("column", "correlation"),
         bars,
         axis="correlation",
@@ -175,12 +175,11 @@ def scores_plot(result: ComponentsResult) -> Plot:
         series.append(dots)
     drawn = "Each dot is a row"
     if len(kept) < len(x):
-        drawn = f"Dots are {len(kept):,} of {len(x):,} rows, the most unusual ones among them"
+        drawn = f"Dots are {len(kept):,} of {len(x):,} rows, including the most unusual ones"
     shares = result.pca.explained_variance_ratio_
     return Plot(
         "Map of the rows",
-        f"{drawn}. Rows that are near each other are alike; distances between far groups mean "
-        "little.",
+        f"{drawn}. Rows that are close to each other are similar. Large distances mean little.",
         f"A scatter plot of {len(kept):,} rows by their first scores.",
         Axis.around(f"component 1 ({100 * shares[0]:.3g} % of the kernel's variance)", x),
         Axis.around(title, y),

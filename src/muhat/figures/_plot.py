@@ -49,7 +49,7 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """What belongs together in a plot, and can be switched off together.
+    """One named part of a plot, such as a curve or dots, which can be hidden.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ class Bars:
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """A square table of numbers as colours: the larger, the stronger.
+    """A square table of numbers as colours: larger numbers have a stronger colour.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ def new_rows_plot(result: PredictionResult) -> Plot:
         target,
         result.true,
         result.predicted,
-        f"{target}: predictions of {name} against the truth",
-        f"Each dot is a row of {name}, predicted by the model of the training rows.",
+        f"{target}: predictions of {name} against true values",
+        f"Each dot is a row of {name}, predicted by the model fitted to the training rows.",
         note,
     )

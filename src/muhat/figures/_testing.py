@@ -63,8 +63,8 @@ def permutations_plot(
     counts, edges = np.histogram(permuted, bins=n_bins)
     as_large = int(np.sum(permuted >= statistic))
     share = (
-        f"{as_large:,} of {count(len(permuted), 'permutation')} give a value as large as the "
-        f"observed one, {number(statistic)}."
+        f"{as_large:,} of {count(len(permuted), 'permutation')} give a value at least as large as "
+        f"the observed one, {number(statistic)}."
     )
     bars = Series(
         count(len(permuted), "permutation"),
@@ -104,7 +104,8 @@ def differences_bars(
     shown = sorted(features, key=lambda each: -each.share)[:MAX_BARS]
     more, few = "", ""
     if len(features) > len(shown):
-        more = f" The {len(shown)} largest of {len(features):,}."
+        more = f" Of {len(features):,} columns, the {len(shown)} with the largest distance are "
+        more += "shown."
         few = f"{len(shown)} of {len(features):,}; "
     bars = []
     for each in shown:
@@ -113,8 +114,8 @@ def differences_bars(
         bars.append(Bar(each.name, 100 * each.share, text, each.p_value <= level))
     return Bars(
         "Columns that differ most",
-        "Bars: the energy distance between the samples in each column. It also measures "
-        f"differences other than the mean. Grey: the corrected p-value is above "
+        "Bars: the energy distance between the samples in each column, which measures differences "
+        f"of any kind, not only of the mean. Grey: the corrected p-value is above "
         f"{number(level)}.{more}",
         ("column", change_title(*names)),
         bars,
@@ -154,8 +155,9 @@ def witness_plot(witness_x: Array, witness_y: Array, names: tuple[str, str]) -> 
     apart = number(float(witness_x.mean() - witness_y.mean()))
     return Plot(
         "The witness function at the rows of both samples",
-        f"Positive where {first} has more rows, negative where {second} has more. The further the "
-        "two histograms are apart, the more the samples differ.",
+        f"The witness function is positive where rows of {first} are more frequent, and negative "
+        f"where rows of {second} are. The further apart the two histograms are, the more the "
+        "samples differ.",
         f"Two histograms. The mean over {first} minus the mean over {second} is {apart}.",
         Axis.around(_witness_label(first), edges, 0.03),
         Axis("% of the sample", 0, 1.08 * highest, unit=" %"),
@@ -198,8 +200,8 @@ def witness_along_plot(
         axis_label += " (standardized)"
     return Plot(
         f"Where they differ, along {label}",
-        f"Each dot is a row. Above the line there are more rows of {names[0]}, below it of "
-        f"{names[1]}.",
+        f"Each dot is a row. Where dots are above the line, rows of {names[0]} are more frequent; "
+        f"where they are below it, rows of {names[1]}.",
         f"The witness function against {feature}, as dots of two colours.",
         Axis.around(axis_label, np.hstack(values)),
         Axis.around(_witness_label(names[0]), np.hstack([*witness, 0.0])),

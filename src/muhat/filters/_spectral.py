@@ -230,7 +230,7 @@ class Landweber(Formula, Iteration):
             return replace(self, eta=1 / kappa2)
         if self.step > (1 + STEP_TOL) / kappa2:
             needed = f"eta must be at most 1/κ² = {1 / kappa2:.6g}"
-            raise MuhatError("Landweber", needed, self.eta, "leave it out for 1/κ² itself")
+            raise MuhatError("Landweber", needed, self.eta, "leave out eta to use 1/κ²")
         return self
 
     def shrinkage(self, gamma: Array, parameter: Any) -> Array:
@@ -299,7 +299,7 @@ class NuMethod(Iteration):
             return replace(self, kappa2=kappa2)
         if self.scale < kappa2 * (1 - STEP_TOL):
             needed = f"kappa2 must be at least the kernel's bound {kappa2:.6g}"
-            raise MuhatError("NuMethod", needed, self.kappa2, "leave it out for the bound itself")
+            raise MuhatError("NuMethod", needed, self.kappa2, "leave out kappa2 to use the bound")
         return self
 
     def coefficients(self, t: Any) -> tuple[Any, Any]:

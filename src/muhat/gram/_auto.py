@@ -69,7 +69,7 @@ class Accuracy:
         else:
             share = np.inf
         standard_error = f"{share:.2g} of KME's standard error {self.standard_error:.2g}"
-        return f"off by {self.error:.2g}, {standard_error}"
+        return f"off by {self.error:.2g} ({standard_error})"
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def refine_plan(
         if has_all_rows and is_affordable and fits_in_memory(n, rows.itemsize):
             reason = f"{n} rows are many for an eigendecomposition, but {why}"
             return FittedPlan(Plan("dense", reason, access_of("dense")), first)
-        plan = replace(plan, reason=f"{plan.reason}; {why}, which is not seen")
+        plan = replace(plan, reason=f"{plan.reason}; {why}, which the landmarks miss")
 
     if not accuracy.is_sufficient and has_all_rows and n**2 <= MAX_PAIRS_EXACT_MEAN:
         return _with_exact_mean(plan, first, rows, weights, accuracy)
@@ -126,8 +126,9 @@ def _with_exact_mean(
     places = places_of(features.landmarks, rows)
     exact = ExactMeanFeatures(features.kernel, rows, masses, places)
     reason = (
-        f"{plan.reason}; on {features.n_components} landmarks alone the mean would be {accuracy}: "
-        f"it is computed exactly, from all {n**2:.2g} pairs, and shrunk on landmarks"
+        f"{plan.reason}; on {features.n_components} landmarks alone, the mean would be {accuracy}, "
+        f"so the mean is computed exactly, from all {n**2:.2g} pairs, and landmarks are used only "
+        "for shrinkage"
     )
     return FittedPlan(replace(plan, reason=reason), replace(first, features=exact, error=0.0))
 
@@ -155,12 +156,11 @@ def _with_more_landmarks(
     why = f"on {m} landmarks, {float(n * m):.2g} kernel values in each pass, the mean is {accuracy}"
     if not accuracy.is_sufficient:
         advice = (
-            "gram=Nystrom(m) with more landmarks is nearer; "
-            "gram='blocks' is exact, for rows in memory"
+            "Use gram=Nystrom(m) with more landmarks, or gram='blocks', which is exact, for rows "
+            "in memory"
         )
-        warnings.warn(
-            f"gram='auto': {why}, more than a tenth; {advice}.", UserWarning, stacklevel=6
-        )
+        found = f"gram='auto': {why}. This error is more than a tenth of the standard error"
+        warnings.warn(f"{found}. {advice}.", UserWarning, stacklevel=6)
     plan = replace(plan, gram=gram, reason=f"{plan.reason}; {why}")
     return FittedPlan(plan, replace(first, features=features, error=accuracy.error))
 

@@ -325,7 +325,7 @@ class Accumulation:
             needed = "every pass must read the same rows"
             got = f"{drawn.count} and then {sums.n}"
             raise MuhatError(
-                "batches", needed, got, "give a list, or an iterator, which is passed over once"
+                "batches", needed, got, "pass a list, or an iterator, which is read only once"
             )
         return replace(self, sums=sums if self.sums is None else self.sums + sums)
 
@@ -333,7 +333,7 @@ class Accumulation:
         self, source: Source | None, target: Element | None, weights: TargetWeights | None = None
     ) -> FeatureProblem:
         """Return the problem of the rows, with their source where they can be passed over again."""
-        assert self.sums is not None, "there are rows in it"
+        assert self.sums is not None, "rows must have been summed"
         return FeatureProblem(self.features, self.sums, source, target, weights)
 
     def __add__(self, other: Accumulation) -> Accumulation:

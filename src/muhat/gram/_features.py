@@ -128,12 +128,12 @@ class FeatureMap(ABC):
     def _check_kernel(self, embedding: Element) -> None:
         if embedding.kernel != self.kernel:
             needed = f"an embedding with the same kernel {self.kernel!r} is needed"
-            advice = "fit both with one kernel, its bandwidth a number"
+            advice = "fit both with the same kernel, whose bandwidth is a number"
             raise MuhatError(type(self).__name__, needed, repr(embedding.kernel), advice)
 
 
 class Approximation(BaseEstimator, ABC):
-    """A way to a feature map: what it is made from, before kernel and data are known."""
+    """A recipe for a feature map: its settings, before kernel and data are known."""
 
     @property
     def rows_to_learn_from(self) -> int:
@@ -143,7 +143,7 @@ class Approximation(BaseEstimator, ABC):
     def transformed(self, transform: Callable[[Array], Array], X: Array) -> Self:
         """Return the same for transformed rows; X is a sample of them.
 
-        What it holds of them is transformed too.
+        Stored rows, such as landmarks, are transformed too.
         """
         return self
 
@@ -151,7 +151,7 @@ class Approximation(BaseEstimator, ABC):
     def check(self, kernel: Kernel) -> None:
         """Raise MuhatError for parameters, or a kernel, that features cannot be made with.
 
-        Before the first row is read.
+        This happens before the first row is read.
         """
 
     @abstractmethod

@@ -141,12 +141,12 @@ class Nystrom(Approximation):
     n_components : int, default=None
         The number of landmarks m: 500 if not given, or all rows if there are fewer.
     landmarks : {'uniform', 'k-means++', 'leverage'} or array of shape (m, d), default='uniform'
-        How they are drawn from the rows, or the landmarks themselves. 'uniform' takes each row as
-        likely as any other, 'k-means++' spreads them out, 'leverage' prefers rows that others say
-        little about (approximate ridge leverage scores). Where there are as many landmarks as rows,
-        all rows are taken in their order.
+        The landmarks, or how they are drawn from the rows. 'uniform' gives every row the same
+        probability, 'k-means++' spreads landmarks out, 'leverage' prefers rows that other rows do
+        not represent well (approximate ridge leverage scores). With as many landmarks as rows, all
+        rows are used in their order.
     random_state : int, RandomState, Generator or None, default=0
-        For the draw; None draws anew each time.
+        Seed of the drawn landmarks. With None, every call draws new ones.
 
     Examples
     --------
@@ -203,7 +203,7 @@ class Nystrom(Approximation):
         if m > n:
             needed = f"n_components must be at most the number of rows, {n}"
             advice = (
-                "take fewer landmarks (on the command line, --features), or give them, as in "
+                "use fewer landmarks (on the command line, --features), or pass them, as in "
                 "landmarks=X[:10]"
             )
             raise MuhatError("Nystrom", needed, m, advice)

@@ -63,7 +63,7 @@ def plan_in_memory(gram: str | Approximation, kernel: Kernel, n: int, itemsize: 
     needs, so that the plan depends on neither. ``"blocks"`` is exact and slow, and only on request.
     """
     if gram != "auto":
-        return Plan(gram, "as asked", access_of(gram))
+        return Plan(gram, "as requested", access_of(gram))
     if isinstance(kernel, Precomputed):
         return Plan("dense", "the Gram matrix was given", access_of("dense"))
     if n > MAX_ROWS_DENSE:
@@ -99,7 +99,7 @@ def check_batches(gram: str | Approximation, kernel: Kernel, who: str) -> None:
         raise MuhatError(who, "rows in batches need a kernel of points", "a precomputed one")
     if gram in ("dense", "blocks"):
         needed = "rows in batches need gram='nystrom' or 'random-features'"
-        raise MuhatError(who, needed, repr(gram), "or give all rows as one array")
+        raise MuhatError(who, needed, repr(gram), "use one of these, or pass all rows as one array")
 
 
 def plan_one_pass(gram: str | Approximation) -> Plan:
@@ -107,6 +107,8 @@ def plan_one_pass(gram: str | Approximation) -> Plan:
     access = access_of("nystrom", rows_again=False)
     if gram == "auto":
         return Plan(
-            Nystrom(), "rows that are read once use 500 landmarks, whatever their error", access
+            Nystrom(),
+            "rows that are read once use 500 landmarks, without a bound on the error",
+            access,
         )
-    return Plan(gram, "as asked", access)
+    return Plan(gram, "as requested", access)

@@ -151,7 +151,7 @@ class FeatureEmbedding(Element):
             )
         if self.features != other.features:
             needed, got = "both embeddings must have the same features", "others"
-            advice = "fit both with one kernel, its bandwidth a number, and one seed"
+            advice = "fit both with the same kernel, whose bandwidth is a number, and the same seed"
             raise MuhatError("FeatureEmbedding", needed, got, advice)
 
 
@@ -161,8 +161,8 @@ class RandomFeatures(Approximation):
 
     They exist for Gaussian, Laplacian, Matérn and rational quadratic kernels and multiples of them.
 
-    They depend on the kernel, the number of columns and ``random_state`` alone, not on the data:
-    two machines that agree on these have the same features.
+    The features depend only on the kernel, the number of columns and ``random_state``, not on the
+    data. So two machines with the same settings have the same features.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class RandomFeatures(Approximation):
         The number of features m, even, because they come in pairs of a cosine and a sine: 1000 if
         not given.
     random_state : int, RandomState, Generator or None, default=0
-        For the frequencies; None draws anew each time.
+        Seed of the frequencies. With None, every call draws new ones.
 
     Examples
     --------
@@ -189,8 +189,10 @@ class RandomFeatures(Approximation):
         check_is_random_state(self, self.random_state)
         m = self._size
         if m % 2:
-            needed = "n_components must be even, as features come in pairs of a cosine and a sine"
-            raise MuhatError("RandomFeatures", needed, m, f"take {m + 1}")
+            needed = (
+                "n_components must be even, because features come in pairs of a cosine and a sine"
+            )
+            raise MuhatError("RandomFeatures", needed, m, f"use {m + 1}")
         check_frequencies(kernel)
 
     def resolve(self, kernel: Kernel, X: Array) -> FourierFeatures:
@@ -212,5 +214,5 @@ def check_frequencies(kernel: Kernel) -> None:
     if not kernel.has_frequencies:
         known = ", ".join(classes_with("has_frequencies"))
         needed = f"a kernel with random features is needed: {known}, or a multiple of one of these"
-        advice = "use Nystrom, which takes any kernel"
+        advice = "use Nystrom, which supports any kernel"
         raise MuhatError("RandomFeatures", needed, repr(kernel), advice)

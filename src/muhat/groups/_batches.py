@@ -54,7 +54,7 @@ def labelled_batches(estimator: Any, batches: Any, groups: Any) -> LabelledSourc
     is_one = hasattr(batches, "shape") or isinstance(batches, str | PathLike)
     if is_one or not isinstance(batches, Iterable):
         needed = "batches must be an iterable of (rows, labels), or of tables with groups='column'"
-        advice = "give an array to fit, and a path to muhat.open_batches"
+        advice = "use fit for an array, and muhat.open_batches for a path"
         raise MuhatError(who, needed, f"a {type(batches).__name__}", advice)
     if isinstance(batches, Iterator):
         needed = "batches that can be iterated more than once are needed"
@@ -68,7 +68,7 @@ def labelled_batches(estimator: Any, batches: Any, groups: Any) -> LabelledSourc
             checked_sample(estimator, batch.X, reset=True)
         labels.update(batch.labels.tolist())
     if not labels:
-        raise MuhatError(who, "at least one batch is needed", "none with a row")
+        raise MuhatError(who, "at least one batch is needed", "no batch with rows")
     sorted_labels = _sorted(list(labels))
     return LabelledSource(StreamSource(CodedBatches(read, sorted_labels)), sorted_labels)
 

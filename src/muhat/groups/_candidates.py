@@ -60,6 +60,15 @@ NAMES = (
 PLAIN = NAMES.index("plain")
 """The place of the plain means."""
 
+FIRST_LOOK = slice(2, 2 + len(BANDWIDTHS))
+"""The places of the smoothers."""
+
+FILTERS = slice(FIRST_LOOK.stop, FIRST_LOOK.stop + len(PENALTIES))
+"""The places of the filters."""
+
+SECOND_LOOK = slice(FILTERS.stop, FILTERS.stop + len(SECOND_BANDWIDTHS))
+"""The places of the smoothers of the second look."""
+
 LINEAR = tuple(
     place for place, name in enumerate(NAMES) if name.startswith(("plain", "pooled", "filter"))
 )
@@ -131,6 +140,22 @@ class CandidateMeans:
         The estimates (WZ)_t.
     own_weights : array of shape (15, rows)
         W_tt, how much of its own plain mean each group keeps.
+    """
+
+    means: Array
+    own_weights: Array
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedMeans:
+    """What a weighted average of all candidates makes of some groups.
+
+    Attributes
+    ----------
+    means : array of shape (rows, r)
+        The estimates (WZ)_t, W = Σ_m w_tm W_m.
+    own_weights : array of shape (rows,)
+        W_tt.
     """
 
     means: Array
@@ -212,6 +237,26 @@ class GroupCandidates:
         ]
         return CandidateMeans(np.concatenate(means), np.concatenate(own_weights))
 
+    def averaged(self, rows: Array, by_group: Array) -> AveragedMeans:
+        """Return the average of all candidates for some groups, by weights of shape (rows, 15).
+
+        Weights on groups are averaged before they meet the vectors, so that two products take the
+        place of one for each smoother.
+        """
+        first = self.smoothers.weights(rows).averaged(by_group[:, FIRST_LOOK])
+        second = self.second.weights(rows).averaged(by_group[:, SECOND_LOOK])
+        plain = by_group[:, PLAIN, None]
+        means = plain * self.vectors.Z[rows]
+        means += (by_group.sum(axis=1)[:, None] - plain) * self.centre
+        means += first.means(self.centred)[0]
+        means += second.means(self.centred)[0]
+        means += self.filters.averaged_steps(rows, by_group[:, FILTERS])
+        averages = np.concatenate([self.averages.own_weights(rows), self.filters.own_weights(rows)])
+        of_averages = np.r_[: FIRST_LOOK.start, FILTERS]
+        own_weights = np.einsum("tm,mt->t", by_group[:, of_averages], averages)
+        own_weights += first.own_weights[0] + second.own_weights[0]
+        return AveragedMeans(means, own_weights)
+
     def blocks(self, places: Array) -> Iterator[Array]:
         """Yield some groups at a time, so few that all candidates fit in memory."""
         columns = len(self.vectors) + self.vectors.Z.shape[1]
@@ -272,6 +317,15 @@ class SmootherWeights:
         one = slice(place, place + 1)
         return replace(
             self, W=self.W[one], outside=self.outside[one], own_weights=self.own_weights[one]
+        )
+
+    def averaged(self, by_group: Array) -> SmootherWeights:
+        """Return the average over bandwidths, by weights of shape (rows, bandwidths), as one."""
+        return replace(
+            self,
+            W=np.einsum("tm,mts->ts", by_group, self.W)[None],
+            outside=np.einsum("tm,mt->t", by_group, self.outside)[None],
+            own_weights=np.einsum("tm,mt->t", by_group, self.own_weights)[None],
         )
 
     def means(self, points: Array) -> Array:
@@ -450,6 +504,12 @@ class GroupFilters:
         centre, axes = self.spectrum.centre, self.spectrum.axes
         scores = (self.spectrum.vectors.Z[rows] - centre) @ axes
         return centre + (self._shrinkage * scores) @ axes.T
+
+    def averaged_steps(self, rows: Array, by_group: Array) -> Array:
+        """Return the average of WZ − 1wᵀZ by weights of shape (rows, penalties)."""
+        axes = self.spectrum.axes
+        scores = (self.spectrum.vectors.Z[rows] - self.spectrum.centre) @ axes
+        return np.asarray((by_group @ self._shrinkage[:, 0] * scores) @ axes.T)
 
     def own_weights(self, rows: Array) -> Array:
         """Return W_tt of every c, of shape (penalties, rows)."""

@@ -60,12 +60,12 @@ N_CHECKED_ROWS = 500
 class KernelMeans(HasKernel, BaseEstimator):
     """The kernel means of many groups of rows, estimated together.
 
-    Groups such as patients, shops or days often have something in common: the same few kinds, a
-    curve that they lie on, a common centre. Every group's mean is estimated as a weighted mean of
-    the plain means of all groups, μ_t = Σ_u W_tu μ̂_u. Fifteen candidates for W (the plain means,
-    the mean of all rows, kernel smoothers over groups, spectral filters on the Gram matrix of the
-    groups) are weighted by how they do on rows that are left out. No group's estimate is further
-    from its plain mean than the noise of that mean allows:
+    Groups such as patients, shops or days are often similar: they come in a few kinds, lie on a
+    curve, or have a common centre. The mean of each group is therefore estimated as a weighted mean
+    of the plain means of all groups, μ_t = Σ_u W_tu μ̂_u. There are fifteen candidates for W: the
+    plain means, the mean of all rows, kernel smoothers over groups, and spectral filters on the
+    Gram matrix of the groups. Candidates are weighted by their error on left-out rows. An estimate
+    can be worse than the plain mean of its group only by the noise D_t of that mean:
     ‖μ_t − μ*‖ ≤ ‖μ̂_t − μ*‖ + √(κ D_t), whatever the other groups are.
 
     Parameters
@@ -82,16 +82,16 @@ default='auto'
     standardize : bool, default=True
         Whether columns are scaled to mean 0 and variance 1 over all rows.
     n_splits : int, default=5
-        The number of folds that rows are left out by.
+        The number of folds in which rows are left out.
     random_state : int, RandomState, Generator or None, default=0
-        For the folds.
+        Seed of the folds.
 
     Attributes
     ----------
     groups_ : array of shape (T,)
         The labels of the groups, sorted.
     n_rows_ : array of int of shape (T,)
-        How many rows each has.
+        The number of rows of each group.
     weights_ : array of shape (T, T)
         W: row t has the weights of the estimate of group t on the plain means; they sum to one.
     gram_ : array of shape (T, T)
@@ -102,18 +102,19 @@ default='auto'
         The estimated means from their centre along their principal axes, k < T; the distances
         between its rows are ``distances_``.
     coordinate_errors_ : array of shape (T, k)
-        Their standard errors, from the noise of the plain means; bias is not in them.
+        The standard errors of ``coordinates_``, from the noise of the plain means. They do not
+        include bias.
     gain_, gain_error_ : float or None
-        How much lower the risk is than that of the plain means, as a share of it, estimated on rows
-        that are left out and corrected for their number, and its standard error, within which it
-        may be above one; a group's squared error counts as often as it has rows. Groups of one row
-        do not count. None for fewer than 6 groups.
+        How much lower the risk is than that of the plain means, as a share of the latter, and the
+        standard error of this estimate. It is estimated on left-out rows, and corrected to the full
+        number of rows, so noise can bring it above one. Each group counts by its number of rows;
+        groups of one row are ignored. None for fewer than 6 groups.
     candidates_ : dict of str to float
-        The candidates and their weights, before the size of a group is looked at.
+        The candidates and their weights, before these are adapted to the size of each group.
     candidate_weights_ : array of shape (T, 15)
-        Their weights for each group.
+        The weights of the candidates for each group.
     bounds_ : array of shape (T,)
-        √(κ D_t): how much further from the truth an estimate can be than the plain mean.
+        √(κ D_t): how much further from the true mean an estimate can be than the plain mean.
     kernel_ : Kernel
         The kernel, with its bandwidth as a number.
     scaling_ : ColumnMoments or None
@@ -184,12 +185,12 @@ default='auto'
             The label of each row; the name of the column of a data frame that has them; for a list
             of samples, the label of each, by default 0, 1, ….
         sample_weight : array of shape (n,), default=None
-            Weights of the rows, not negative; equal by default. Whole numbers are counts, the same
-            as repeating rows, up to a sum of 20,000. Of other weights only the ratios matter. A row
-            of weight zero does not take part.
+            Weights of the rows, not negative; equal by default. Whole numbers that sum to at most
+            20,000 are counts: the result is the same as with repeated rows. For other weights only
+            the ratios matter. Rows of weight zero are ignored.
         clusters : array of shape (n,), default=None
-            Rows with the same value are left out together. Give it where a row, or a unit, is in
-            several groups: without it the gain would be overstated.
+            Rows with the same value are left out together. Use it if a row, or a unit such as a
+            patient, is in several groups: without it the gain is overestimated.
 
         Returns
         -------
@@ -199,24 +200,25 @@ default='auto'
         self._check_parameters()
         if is_dask(X):
             if clusters is not None:
-                raise MuhatError(self, "rows on a cluster take no clusters", "clusters")
+                raise MuhatError(self, "clusters are not supported for dask data", "clusters")
             return self._fit_source(labelled_on_cluster(self, X, groups, sample_weight))
         return self._fit_rows(labelled_rows(self, X, groups, sample_weight, clusters))
 
     def fit_batches(self, batches: Any, groups: Any = None) -> Self:
         """Estimate the kernel mean of every group, with rows read in batches.
 
-        Batches are passed over three times: to find the labels, to draw landmarks and bandwidth
-        from all rows, and to sum up. Up to 20,000 rows everything is as by ``fit``. Beyond, twelve
-        to twenty bytes of each row are kept, to deal the rows of every group to folds.
+        Batches are read three times: to find the labels, to draw the rows for landmarks and
+        bandwidth, and to sum. Up to 20,000 rows the result is that of ``fit``. Beyond, twelve to
+        twenty bytes of each row are kept, to assign the rows of every group to folds.
 
         Parameters
         ----------
         batches : iterable of pairs (rows, labels), of triples (rows, labels, weights), or of tables
-            What can be read again, such as a list or ``muhat.open_batches("sales.parquet",
-            drop=["shop"])``. The batches of a group need not be next to one another.
+            They must be readable several times, as a list or ``muhat.open_batches("sales.parquet",
+            drop=["shop"])`` is. The rows of a group can be in any batches.
         groups : str, default=None
-            The column of the tables, or of the file, that has the labels; those of a file are text.
+            The column of the tables, or of the file, that has the labels. Labels of a file are
+            text.
 
         Returns
         -------
@@ -254,7 +256,7 @@ default='auto'
         if gram == "auto":
             gram = Nystrom()
         if not isinstance(gram, Approximation):
-            needed = f"gram must be features for more than {MAX_ROWS_EXACT} rows that come in parts"
+            needed = f"gram must be an approximation for more than {MAX_ROWS_EXACT} rows in batches"
             raise MuhatError(self, needed, repr(self.gram), "use gram=Nystrom(500)")
         streamed = StreamedGroups.from_keys(keys, len(rows.labels), F)
         check_sizes(who, rows.labels, streamed.counts)
@@ -309,8 +311,8 @@ default='auto'
     def embedding_of(self, label: Any) -> Element:
         """Return the estimated mean of a group, a function of scaled rows.
 
-        With ``standardize=True`` these are standardized rows; ``score_samples`` takes rows as they
-        were given to ``fit``.
+        With ``standardize=True`` it is a function of standardized rows, while ``score_samples``
+        expects rows in the original units.
 
         Parameters
         ----------
@@ -334,8 +336,8 @@ default='auto'
     def transform(self, samples: Any) -> Array:
         """Return the coordinates of new groups along the axes of ``coordinates_``.
 
-        The mean of each new group is estimated beside the fitted groups, whose estimates stay, with
-        the candidates' weights of the fitted group nearest in size.
+        The mean of each new group is estimated together with the fitted groups, whose estimates do
+        not change. The weights of the candidates are those of the fitted group nearest in size.
 
         Parameters
         ----------
@@ -362,11 +364,14 @@ default='auto'
         T = len(self.groups_)
         if self.gain_ is None or self.gain_error_ is None:
             return (
-                f"Means of {T} groups: the gain is not estimated, as there are too few groups or "
-                "rows, or rows do not vary within groups."
+                f"Means of {T} groups: the gain over plain averages could not be estimated. There "
+                "are too few groups or rows, or rows do not vary within groups."
             )
         if not self.gain_ and not self.gain_error_:
-            return f"Means of {T} groups: the plain averages, as nothing is gained by the others."
+            return (
+                f"Means of {T} groups: plain averages are used, because no other estimate has a "
+                "smaller error."
+            )
         size = f"{100 * min(abs(self.gain_), MAX_PRINTED_GAIN):.0f} %"
         error = f"standard error {100 * self.gain_error_:.0f} %"
         start = f"Estimating the means of {T} groups together"
@@ -431,7 +436,7 @@ default='auto'
     def _checked_kernel(self) -> Kernel:
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
-            advice = "give the rows and a kernel of them"
+            advice = "pass the rows, and a kernel of rows"
             raise MuhatError(self, "a kernel of rows is needed", "a precomputed one", advice)
         return kernel
 

@@ -38,11 +38,15 @@ class PrincipalAxes:
         """Return the axes, with the variance of rows from that of the means of folds."""
         centre = means.mean(axis=0)
         directions = principal_directions(means - centre)
-        gaps = (cells.fold_means(vectors) - vectors.Z[:, None]) @ directions
         df = (cells.mass > 0).sum() - len(means)
         if df < 1:
             return cls(centre, directions, np.full(directions.shape[1], np.inf))
-        return cls(centre, directions, np.einsum("tf,tfk->k", cells.mass, gaps**2) / df)
+        gaps = cells.fold_means(vectors) - vectors.Z[:, None]
+        gaps *= np.sqrt(cells.mass)[:, :, None]
+        gaps = gaps.reshape(-1, gaps.shape[2])
+        squares = gaps.T @ gaps
+        variances = np.einsum("rk,rk->k", directions, squares @ directions) / df
+        return cls(centre, directions, np.maximum(variances, 0))
 
     def coordinates(self, means: Array) -> Array:
         """Return means from the centre along the axes."""
@@ -193,9 +197,9 @@ def limited_means(vectors: GroupVectors, by_group: Array, kappa: float) -> Limit
     steps = np.empty_like(vectors.Z)
     own_weights = np.empty(len(vectors))
     for rows in candidates.blocks(np.arange(len(vectors))):
-        found = candidates.at(rows)
-        steps[rows] = np.einsum("tm,mtr->tr", by_group[rows], found.means)
-        own_weights[rows] = np.einsum("tm,mt->t", by_group[rows], found.own_weights)
+        found = candidates.averaged(rows, by_group[rows])
+        steps[rows] = found.means
+        own_weights[rows] = found.own_weights
     steps -= vectors.Z
     squared_lengths = (steps**2).sum(axis=1)
     factors = limiting_factors(squared_lengths, vectors.noise, kappa)

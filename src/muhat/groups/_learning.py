@@ -275,25 +275,25 @@ class _GroupLearner(UnsavedCaches, HasKernel):
 class GroupRegressor(_GroupLearner, RegressorMixin, BaseEstimator):
     """Predict one number y per group from the distribution of its rows.
 
-    A group is its kernel mean. y is regressed on these by kernel ridge regression, or by another
-    filter, with the kernel exp(−MMD²/2h²), or linearly. Exact leave-one-out over groups chooses
-    between these kernels, h and λ.
+    Each group is represented by its kernel mean. Kernel ridge regression, or another filter,
+    predicts y from these means, with the kernel exp(−MMD²/2h²) or a linear kernel. Exact
+    leave-one-out over groups chooses the kernel, h and λ.
 
     Parameters
     ----------
     kernel, gram, standardize, random_state
         As of `KernelMeans`.
     means : {'plain', 'filtered', 'joint', 'average', 'auto'}, default='plain'
-        Which estimates of the means are used: the plain means, those of filters without smoothers,
-        those of `KernelMeans`, or all three, whose predictions are averaged. 'auto' takes the one
-        of these with the least squared error for groups that are left out by five folds, with the
-        means estimated without their rows; it costs about five more fits.
+        Which estimates of the means are used. 'plain': plain averages. 'filtered': spectral filters
+        only. 'joint': those of `KernelMeans`. 'average': all three, with averaged predictions.
+        'auto': the one of these with the smallest squared error in five folds, in which the rows of
+        left-out groups are not used for the means; it costs about five more fits.
     filter : str, Filter or list of these, default='tikhonov'
-        As of `ConditionalMean`; 'tikhonov' is ridge regression.
+        As in `ConditionalMean`; 'tikhonov' is ridge regression.
     transductive : bool, default=False
-        Whether the rows of new groups, not their y, take part in the means at prediction. Then
-        everything is fitted again for each call of ``predict``, and a prediction depends on the
-        groups that are predicted with it.
+        Whether the means are estimated again at each ``predict``, from the rows of the fitted and
+        of the new groups together (without the new y). Predictions then depend on which groups are
+        predicted together.
 
     Attributes
     ----------
@@ -304,13 +304,13 @@ class GroupRegressor(_GroupLearner, RegressorMixin, BaseEstimator):
     means_errors_ : dict of str to float, or None
         With ``means="auto"``, the cross-validated mean squared error with each of the means.
     left_out_predictions_ : array of shape (T,)
-        The prediction for each group by the fit without its y, at the chosen kernel and λ.
+        The prediction for each group by a fit without its y, at the chosen kernel and λ.
     loo_score_ : float
-        R² of these. It is too high, as kernel and λ were chosen by the same error; unless
-        ``transductive``, more so for means other than plain, in which rows of the left-out group
-        have taken part.
+        R² of ``left_out_predictions_``. It is optimistic, because kernel and λ were chosen by the
+        same error. Unless ``transductive``, it is more so for means other than 'plain', because the
+        rows of the left-out group were used to estimate the means.
     nested_score_ : float or None
-        R² for groups that no choice has seen, by five folds; computed when it is first asked for.
+        R² for groups that were not used for any choice, by five folds. Computed when first used.
     group_means_ : KernelMeans
         The means of the groups.
     n_features_in_, feature_names_in_ : int and array of shape (n_features_in_,)
@@ -337,25 +337,25 @@ class GroupRegressor(_GroupLearner, RegressorMixin, BaseEstimator):
     ) -> Array:
         """Return intervals for the y of new groups, of shape (groups, 2): lower and upper ends.
 
-        ``"residuals"``: the prediction plus quantiles of left-out residuals, wider where those of
-        groups nearby are larger, as of `ConditionalMean`. Nothing is proven. With other than plain
-        means the residuals are too small for new groups, unless ``transductive``.
+        ``"residuals"``: the prediction plus quantiles of left-out residuals, wider where residuals
+        of nearby groups are larger, as in `ConditionalMean`. The coverage is not guaranteed. With
+        means other than 'plain', intervals are too narrow for new groups, unless ``transductive``.
 
-        ``"jackknife+"``: as of `ConditionalMean`, for one kind of means.
+        ``"jackknife+"``: as in `ConditionalMean`. Not available for 'average'.
 
-        ``"conformal"``: the same model, everything learnt and chosen anew, is fitted to two thirds
-        of the groups, and its residuals on the others, as new groups, calibrate the interval. For
-        exchangeable groups it holds y with probability at least ``confidence``, whatever their
-        distribution. It costs one more fit, the first time it is asked for.
+        ``"conformal"``: the same model is fitted again, with all choices, to two thirds of the
+        groups, and its residuals on the other groups calibrate the interval. For exchangeable
+        groups the interval contains y with probability at least ``confidence``, whatever the
+        distribution. It costs one more fit when first used.
 
         Parameters
         ----------
         X, groups
             New groups, as for ``predict``.
         confidence : float, default=0.9
-            The share of new y that the intervals are made to hold, between 0 and 1.
+            The share of new y that the intervals should contain, between 0 and 1.
         method : {'residuals', 'jackknife+', 'conformal'}, default='residuals'
-            How they are made.
+            How the intervals are computed.
         """
         who = "GroupRegressor.predict_interval"
         check_is_fitted(self, "groups_")
@@ -374,7 +374,7 @@ class GroupRegressor(_GroupLearner, RegressorMixin, BaseEstimator):
         if fit.single is not None:
             found = fit.single.interval(vectors[self.means_], level, method)
         if found is None and method == "jackknife+":
-            needed = "jackknife+ takes one kind of means, of groups that differ"
+            needed = "jackknife+ needs means of a single kind, and groups that differ"
             raise MuhatError(who, needed, f"means={self.means_!r}", "use 'residuals'")
         if found is None:
             found = self._around(fit.predict(vectors), self._y - fit.left_out, level)
@@ -390,7 +390,7 @@ class GroupRegressor(_GroupLearner, RegressorMixin, BaseEstimator):
     def _conformal(self, who: str, X: Any, groups: Any, level: float) -> Array:
         """Return split conformal intervals, of shape (groups, 2)."""
         if self.transductive:
-            needed = "conformal intervals take transductive=False"
+            needed = "conformal intervals need transductive=False"
             raise MuhatError(who, needed, "transductive=True", "use 'residuals'")
         check_calibration(who, level, len(self.groups_), "groups")
         model, gaps = self._calibration

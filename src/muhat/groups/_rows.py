@@ -170,8 +170,8 @@ def _from_samples(estimator: Any, samples: Sequence[Any], groups: Any) -> tuple[
         needed = f"groups must have one label for each of {len(samples)} samples"
         raise MuhatError(who, needed, f"{len(labels)} labels")
     if len(np.unique(labels.astype(str))) < len(labels):
-        advice = "put the rows of one group into one sample"
-        raise MuhatError(who, "every sample must have a label of its own", "equal ones", advice)
+        advice = "put all rows of a group into one sample"
+        raise MuhatError(who, "all samples must have different labels", "equal labels", advice)
     _check_enough_groups(who, len(samples))
     checked = checked_samples(estimator, samples, reset=True)
     lengths = [len(each) for each in checked]

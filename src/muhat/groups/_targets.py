@@ -11,7 +11,7 @@ from muhat._arrays import Array, as_array
 from muhat.errors import MuhatError
 from muhat.groups._rows import LabelledRows
 
-BY_LABEL = "give y as a dict or a Series by label"
+BY_LABEL = "pass y as a dict, or as a Series indexed by group label"
 """What is clear whatever the order of the groups."""
 
 
@@ -44,7 +44,7 @@ def target_by_group(who: str, y: Any, rows: LabelledRows, is_by_sample: bool) ->
         sorted_values[order] = values
         return sorted_values
     if not np.array_equal(order, np.arange(len(order))):
-        needed = "y must name its groups where these do not appear in sorted order"
+        needed = "y must name its groups unless groups appear in sorted order"
         first, second = labels[order[0]], labels[0]
         if first == second:
             place = int(np.flatnonzero(order != np.arange(len(order)))[0])

@@ -92,7 +92,7 @@ class Function(ExternalKernel):
     def advice(self) -> str:  # type: ignore[override]
         """What may be wrong with the function, or with the rows."""
         if isinstance(self.function, str):
-            return "change X, or take another kernel"
+            return "change X, or use another kernel"
         takes = "with rows=True the function takes two rows and returns a number"
         return f"if it is a function of two rows, wrap it as Function(f, rows=True): {takes}"
 
@@ -155,6 +155,8 @@ class Precomputed(ExternalKernel):
     @property
     def _known(self) -> Array:
         if self.matrix is None:
-            needed = "a Gram matrix is needed before it is called"
-            raise MuhatError("Precomputed", needed, "none", "fit first")
+            needed = "a Gram matrix is needed before the kernel can be called"
+            raise MuhatError(
+                "Precomputed", needed, "none", "fit an estimator with kernel='precomputed' first"
+            )
         return self.matrix

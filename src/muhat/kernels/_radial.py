@@ -83,7 +83,7 @@ class Radial(Kernel):
 
     def _sigma(self) -> float:
         if self._is_median:
-            needed = "a number is needed for the bandwidth before the kernel is called"
+            needed = "the bandwidth must be a number before the kernel is called"
             raise MuhatError(
                 type(self).__name__, needed, "'median'", "call resolve(X) to learn it from X"
             )
@@ -324,7 +324,7 @@ def median_distance(X: Array, metric: Metric) -> float:
         apart = distances[distances > 0]
         median = _median_length(apart, metric) or 1.0
         if len(X) == 1:
-            reason = "there is one row only"
+            reason = "there is only one row"
         elif apart.size:
             reason = "more than half of the pairs of rows are equal"
         else:

@@ -33,7 +33,7 @@ class Center:
         element = center
         if not isinstance(center, Element) and hasattr(center, "get_params"):
             if not hasattr(center, "embedding_"):
-                advice = "fit it first; sklearn.base.clone keeps mean.embedding_, not its fit"
+                advice = "fit it first, or pass mean.embedding_, which sklearn.base.clone keeps"
                 raise MuhatError(
                     "KernelPCA", CENTER_NEEDED, f"{type(center).__name__} not fitted", advice
                 )

@@ -182,11 +182,11 @@ class KernelPCA(
         Parameters
         ----------
         X : array or data frame of shape (n, d), also of dask
-            The sample, or its Gram matrix if the kernel is precomputed. That of dask stays on its
+            The sample, or its Gram matrix if the kernel is precomputed. Dask rows stay on the
             workers.
         sample_weight : array of shape (n,), default=None
-            Masses of the rows, not negative; a weight of two is a row that comes twice. A row of
-            weight zero does not take part.
+            Weights of the rows, not negative. A weight of two is the same as two equal rows. Rows
+            of weight zero are ignored.
 
         Returns
         -------
@@ -198,8 +198,8 @@ class KernelPCA(
         if is_dask(X):
             check_batches(parts.gram, parts.kernel, parts.who)
             if sample_weight is not None:
-                needed = "rows on a cluster all weigh the same"
-                advice = "repeat rows, or fit with weights in memory"
+                needed = "weights are not supported for dask data"
+                advice = "repeat rows, or load the rows and fit with weights in memory"
                 raise MuhatError(parts.who, needed, "sample_weight", advice)
             source = DaskSource.from_collection(X)
             checked_sample(self, source.example, reset=True)  # learns the names of the features
@@ -217,9 +217,8 @@ class KernelPCA(
         Parameters
         ----------
         batches : iterable of arrays, data frames or pyarrow tables of shape (rows, d)
-            What can be read again, such as a list or ``muhat.open_batches("big.parquet")``, is
-            passed over twice: to draw landmarks and bandwidth from all rows, and to sum up. An
-            iterator is passed over once, as by ``partial_fit``.
+            A list, or ``muhat.open_batches("big.parquet")``, is read twice: to draw the rows for
+            landmarks and bandwidth, and to sum. An iterator is read once, as by ``partial_fit``.
 
         Returns
         -------
@@ -231,7 +230,7 @@ class KernelPCA(
         is_one = hasattr(batches, "shape") or isinstance(batches, str | PathLike)
         if is_one or not isinstance(batches, Iterable):
             needed = "batches must be an iterable of arrays or data frames"
-            advice = "give an array to fit, and a path to muhat.open_batches"
+            advice = "use fit for an array, and muhat.open_batches for a path"
             raise MuhatError("KernelPCA.fit_batches", needed, f"a {type(batches).__name__}", advice)
         self._stream = None
         if isinstance(batches, Iterator):
@@ -303,9 +302,9 @@ class KernelPCA(
     def inverse_transform(self, scores: Any) -> Array:
         """Return rows x for given scores: the conditional mean of x given the scores.
 
-        It is learnt by ``ConditionalMean`` from at most 2000 rows of the sample when it is first
-        needed, its λ chosen by leave-one-out: to come near to x with its noise, as far as the
-        scores have it. ``denoise`` leaves out more.
+        When first used, a ``ConditionalMean`` is fitted to at most 2000 rows of the sample, with λ
+        chosen by leave-one-out. It reproduces x together with the part of its noise that is in the
+        scores; ``denoise`` removes more noise.
 
         Parameters
         ----------
@@ -331,9 +330,9 @@ class KernelPCA(
     def denoise(self, X: Any) -> Array:
         """Return rows without noise that is independent between columns and of one variance.
 
-        They are the conditional mean of x given the scores, as of ``inverse_transform``, but with
-        the λ that leaves the least of such noise in rows that are left out. Where all is noise,
-        this is the mean of the rows. Give columns a comparable scale.
+        The result is the conditional mean of x given the scores, as in ``inverse_transform``, but
+        with the λ that leaves the least noise in left-out rows. If rows are only noise, it is the
+        mean of the rows. Scale columns to comparable units first.
 
         Parameters
         ----------
@@ -343,7 +342,7 @@ class KernelPCA(
         Returns
         -------
         X : array of shape (m, d)
-            The rows as the components see them.
+            The denoised rows.
         """
         check_is_fitted(self, "eigenvalues_")
         self._check_numbers("KernelPCA.denoise", "denoising needs rows of numbers")
@@ -388,7 +387,7 @@ class KernelPCA(
     def leave_one_out(self) -> ComponentPath:
         """Return the errors of left-out rows for every number of components, or every λ.
 
-        They are computed when first needed: exactly, for all rows or 2000 drawn from them.
+        They are computed when first used: exactly, for all rows or for 2000 random rows.
         """
         check_is_fitted(self, "eigenvalues_")
         if self._path is None:
@@ -406,9 +405,10 @@ class KernelPCA(
     def choose_components(self) -> ComponentChoice:
         """Return how well each number of components separates signal from noise.
 
-        Noise is what is independent between columns and has one variance: give columns a
-        comparable scale. It is measured in rows that are left out in five folds, centre and
-        components included; of at most 2000 rows. ``n_components='loo'`` takes the number.
+        Noise is assumed to be independent between columns, with the same variance in all of them,
+        so scale columns to comparable units first. The noise is estimated on at most 2000 rows, in
+        five folds whose rows are used neither for the centre nor for the components.
+        ``n_components='loo'`` uses the number that is found.
         """
         check_is_fitted(self, "eigenvalues_")
         self._check_numbers("KernelPCA.choose_components", "rows of numbers are needed")

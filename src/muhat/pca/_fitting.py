@@ -10,7 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._parts import Parts
-from muhat._validation import check_range, check_scale, checked_gram
+from muhat._validation import check_range, check_scale
 from muhat.data import ArraySource, ReservoirSample, SampleBatch, Source
 from muhat.errors import MuhatError
 from muhat.gram import Accumulation, Approximation, Folds
@@ -96,13 +96,7 @@ def fit_rows(parts: Parts, center: Center, X: Array, weights: Array) -> FittedSa
         own = weights[present]
         source = ArraySource(X[present], None if np.ptp(own) == 0 else own)
         return fit_source(parts, center, source, plan)
-    points = X
-    kernel: Kernel
-    if isinstance(parts.kernel, Precomputed):
-        kernel = Precomputed(checked_gram(parts.who, X))
-        points = np.arange(len(X))[:, None]
-    else:
-        kernel = parts.kernel.resolve(X[present])
+    kernel, points = parts.resolve_kernel(X, present)
     return decompose_rows(kernel, plan, center, X, points, weights)
 
 

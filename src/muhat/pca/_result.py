@@ -200,26 +200,25 @@ class ComponentsResult(Reportable):
         if choice.best == 0:
             nothing = (
                 f"No structure was found in {sample}: no number of components describes left-out "
-                "rows better than the mean does. (This assumes equally large noise in every "
+                "rows better than the mean does. (This assumes noise of equal size in every "
                 "column.)"
             )
             if is_rough:
                 return f"{rough}. {nothing}"
             return nothing
-        share = f"{100 * max(self.explained, 0):.0f} % of the columns' variance"
-        reproduce = agree(n, "reproduces", "reproduce")
-        taken = f"{start}{count(n, 'component')} {reproduce} {share} in rows left out of the fit"
+        share = f"{100 * max(self.explained, 0):.0f} % of the variance of the columns"
+        explain = agree(n, "explains", "explain")
+        taken = f"{start}{count(n, 'component')} {explain} {share} in left-out rows"
         if is_rough:
             return f"{taken}."
         if choice.is_limited and n <= choice.n_components:
-            leave = agree(n, "it leaves", "they leave")
-            return f"{taken}; what {leave} out is not only noise."
+            return f"{taken}. The variance that remains is not only noise."
         if n == choice.n_components:
-            return f"{taken}; the rest looks like noise."
+            return f"{taken}. The variance that remains looks like noise."
         if choice.is_limited:
             return f"{taken}."
         recommended = f"Leave-one-out recommends {count(choice.n_components, 'component')}"
-        return f"{taken}. {recommended}: the rest looks like noise."
+        return f"{taken}. {recommended}: the variance that then remains looks like noise."
 
     def _meaning_sentence(self) -> str:
         """Return which columns the first components follow."""
@@ -233,7 +232,7 @@ class ComponentsResult(Reportable):
                 if abs(r) >= MIN_LOADING:
                     found.append(f"{self.columns[place]} (r = {r:.2f})".replace("-", "−"))
             if found:
-                parts.append(f"component {k + 1} follows {listed(found)}")
+                parts.append(f"component {k + 1} is correlated with {listed(found)}")
         if not parts:
             return ""
         text = "; ".join(parts)

@@ -32,8 +32,8 @@ METADATA_WITHOUT_DATE: dict[str, dict[str, str | None]] = {
 def require_matplotlib(who: str = "muhat.plots") -> None:
     """Raise ImportError if matplotlib, an extra, is not installed."""
     if find_spec("matplotlib") is None:
-        needed, advice = "drawing needs matplotlib", "pip install 'muhat[plot]'"
-        raise ImportError(message(who, needed, "no such package", advice), name="matplotlib")
+        needed, advice = "drawing needs matplotlib", "run pip install 'muhat[plot]'"
+        raise ImportError(message(who, needed, "no matplotlib", advice), name="matplotlib")
 
 
 def save(figure: Any, path: str | PathLike[str]) -> None:

@@ -122,9 +122,9 @@ def _table(comparison: Comparison) -> Table:
         )
     titles = ["estimator", "parameter", "gain over KME, % of its error", "shrunk, %", "remark"]
     note = (
-        "Gain: by how much the leave-one-out estimate of the error is below KME's, ± one standard "
-        "error. Edge of grid: the parameter is the first or last that was tried. Press a title "
-        "to sort."
+        "Gain: how much lower the error is than that of KME, estimated by leave-one-out, ± one "
+        "standard error. Edge of grid: the parameter is the first or last that was tried. Press a "
+        "title to sort."
     )
     return Table(
         f"Estimators on {comparison.n:,} rows",
@@ -162,18 +162,17 @@ def _assumptions(comparison: Comparison) -> list[str]:
         if row.scores is not None:
             tried += len(row.grid)
     lines = [
-        "All gains are by leave-one-out: each row in turn is left out, the mean is estimated "
-        "from the other rows and scored on the row left out. This is computed exactly, not by "
-        "sampling.",
+        "All gains are estimated by leave-one-out: each row in turn is left out, the mean is "
+        "estimated from the other rows and scored on the left-out row. This is computed exactly, "
+        "without sampling.",
         "± is one standard error. If rows are independent, the true gain is within two standard "
         "errors in about 19 of 20 data sets like this one.",
     ]
     if comparison.selection == "loo":
         lines.append(
-            f"The best of {tried:,} candidates was chosen by the same score that is shown, so "
-            "its gain is somewhat optimistic, the more so the fewer rows there are. The badge "
-            "is green only if the gain is beyond two standard errors after correcting for the "
-            "number of candidates."
+            f"The best of {tried:,} candidates was chosen by the same score that is shown, so its "
+            "gain is somewhat optimistic, especially with few rows. The badge is green only "
+            "if the gain exceeds two standard errors after correcting for the number of candidates."
         )
     if comparison.n_components:
         lines.append(
@@ -182,10 +181,10 @@ def _assumptions(comparison: Comparison) -> list[str]:
         )
     return [
         *lines,
-        "Assumed: the rows are independent draws from one distribution. Time series and clusters "
-        "of related rows break this, and the gains would be overstated.",
-        "Kernel and bandwidth were given: this page compares estimators for one kernel, and does "
-        "not say whether another kernel would suit the data better.",
+        "The rows are assumed to be independent samples of one distribution. In time series and "
+        "clusters of related rows they are not, and gains are overestimated.",
+        "This page compares estimators for one given kernel and bandwidth. It does not say whether "
+        "another kernel would suit the data better.",
     ]
 
 

@@ -150,16 +150,22 @@ def _verdict(
         names = _column_names(model, samples) or ["x"]
         return LeftOutFit.from_model(model).sentence(shortened(name, 60), names)
     share = f"{number(100 * max(0.0, model.loo_score_))} %"
-    found = f"On rows left out, x explains {share} of the variance of {shortened(name, 60)}"
+    found = f"On left-out rows, x explains {share} of the variance of {shortened(name, 60)}"
     found += f" (R² = {number(model.loo_score_)})"
     if not outputs:
-        return f"{found}, in the space of its kernel."
+        return f"{found}, measured in the RKHS of the kernel on y."
     middle = number(float(np.median(np.abs(outputs[0].errors))))
-    return f"{found}; half of the predictions are off by less than {middle}."
+    return f"{found}. Half of the predictions are off by less than {middle}."
 
 
 def _facts(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[Fact]:
-    facts = [Fact("R² on rows left out", number(model.loo_score_), "1 is all, 0 is none")]
+    facts = [
+        Fact(
+            "R² on left-out rows",
+            number(model.loo_score_),
+            "1: perfect, 0: no better than the mean",
+        )
+    ]
     if outputs:
         first = outputs[0]
         facts[0] = Fact(
@@ -169,7 +175,7 @@ def _facts(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[Fact]:
         )
         facts.append(
             Fact(
-                "middle error",
+                "median absolute error",
                 number(float(np.median(np.abs(first.errors)))),
                 f"in units of {first.name}",
             )
@@ -231,11 +237,11 @@ def _filters_section(model: ConditionalMean) -> Section:
         return Section(
             "The filter",
             [
-                f"{name_of(model.filter_)} with {choice_setting(model.choice_)}, as it was asked "
-                "for."
+                f"{name_of(model.filter_)} with {choice_setting(model.choice_)}, as given by the "
+                "user."
             ],
         )
-    titles = ["filter", "parameter", "mean squared error of rows left out"]
+    titles = ["filter", "parameter", "mean squared error of left-out rows"]
     blocks: list[Table | Plot] = [
         Table("Filters, each at its best parameter", titles, rows, marked=best)
     ]
@@ -253,17 +259,16 @@ def _assumptions(model: ConditionalMean, outputs: Sequence[_Outputs]) -> list[st
         lines.append(copies_text(n_copies, len(outputs[0].truth)))
     return [
         *lines,
-        "Every number on how well it predicts comes from leaving out: each row is predicted by "
-        "what is fitted to all others, exactly; scaling, filter and bandwidth are those of all "
-        "rows.",
-        "Filter, parameter and, if asked for, bandwidth were chosen by the same error, so that "
-        "it is slightly optimistic: more so the fewer the rows.",
-        "The bands are predictions plus quantiles of the errors of left-out rows, wider where "
-        "errors nearby are larger. ConditionalMean.predict_interval(method='conformal') gives "
-        "intervals with a guarantee.",
-        "Assumed: rows are independent, and new rows come from the same distribution as these. "
-        "For x far from all rows predictions are extrapolations, which can be far off.",
-        "A prediction is no cause: changing x need not change y.",
+        "All errors and scores come from exact leave-one-out: each row is predicted by the model "
+        "fitted to all other rows. Scaling, filter and bandwidth are those of all rows.",
+        "Filter, parameter and, if requested, bandwidth were chosen by the same error. The error "
+        "is therefore slightly optimistic, especially with few rows.",
+        "The bands are predictions plus quantiles of the errors of left-out rows. They are wider "
+        "where errors nearby are larger. ConditionalMean.predict_interval(method='conformal') "
+        "gives intervals with guaranteed coverage.",
+        "Rows are assumed to be independent, and new rows to come from the same distribution. "
+        "For x far from all rows, predictions are extrapolations, which can be far off.",
+        "Prediction does not imply causation: changing x need not change y.",
     ]
 
 

@@ -64,7 +64,7 @@ def _facts(detector: DriftDetector) -> list[Fact]:
     return [
         Fact("alarms", f"{detector.n_alarms_:,}", batches),
         Fact("first alarm", _first_alarm(detector)),
-        Fact("false alarm probability", alpha, "in all batches together, while nothing drifts"),
+        Fact("false alarm probability", alpha, "in all batches together, if nothing drifts"),
         Fact("reference", f"{len(detector.reference_):,} rows", columns),
     ]
 
@@ -106,7 +106,7 @@ def _table(history: Sequence[DriftResult]) -> Table:
     more = len(history) - len(rows)
     note = ""
     if more > 0:
-        note = f"The latest {len(rows):,}; {more:,} before them are not listed."
+        note = f"The latest {len(rows):,} batches. {more:,} earlier batches are not listed."
     titles = ["batch", "rows", "p-value", "level", "distance", "finding", "largest change in"]
     return Table(f"{count(len(history), 'batch')} in order of time", titles, rows, note=note)
 
@@ -114,24 +114,24 @@ def _table(history: Sequence[DriftResult]) -> Table:
 def _assumptions(detector: DriftDetector) -> list[str]:
     alpha = f"{100 * detector.alpha:.3g} %"
     lines = [
-        "Every batch has a p-value and a level: its share of alpha, fixed in advance by its "
-        "number. An alarm is a p-value at or below the level. The levels of all batches, "
-        f"however many will come, sum up to at most {alpha}.",
-        "So while nothing drifts, the probability of one or more false alarms, in all batches "
-        f"together, is at most {alpha}.",
-        "No alarm does not prove that there is no drift: small changes in small batches go "
-        "undetected.",
-        "An alarm says that a batch differs from the reference, not why: see the columns that "
-        "changed most.",
+        "There is an alarm if the p-value of a batch is at most its level. The level of each batch "
+        "is fixed in advance. The levels of all batches, past and future, sum to at most "
+        f"{alpha}.",
+        "Therefore, as long as nothing drifts, the probability of one or more false alarms in all "
+        f"batches together is at most {alpha}.",
+        "The absence of an alarm does not prove the absence of drift: small changes in small "
+        "batches go undetected.",
+        "An alarm means that a batch differs from the reference. It does not say why; see the "
+        "columns that changed most.",
     ]
     if detector.block_length not in (None, 1):
         lines.append(
-            f"Blocks of {detector.block_length} consecutive rows were permuted together, to "
-            "allow for dependence in time: the p-values are approximate."
+            f"Blocks of {detector.block_length} consecutive rows were permuted together, because "
+            "rows may depend on each other in time. The p-values are approximate."
         )
         return lines
     return [
         *lines,
-        "Assumed: the rows of the reference and of a batch are independent of each other. In a "
-        "time series they are not, and false alarms are more frequent: use block_length.",
+        "The rows of the reference and of a batch are assumed to be independent of each other. In "
+        "a time series they are not, and false alarms are more frequent; use block_length then.",
     ]

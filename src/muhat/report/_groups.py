@@ -60,7 +60,7 @@ def _badge(result: GroupResult, level: float) -> str:
         return "They differ"
     if result.tolerance.p_value <= level:
         return "Some differ by more than the tolerance"
-    return "They differ, not detectably by more than the tolerance"
+    return "They differ, but not detectably by more than the tolerance"
 
 
 def _p(result: GroupResult, value: float) -> str:
@@ -97,7 +97,7 @@ def _map_sections(result: GroupResult, level: float) -> list[Section]:
     if len(labels) <= MAX_LABELS:
         blocks.append(dendrogram_plot(labels, found.distances, different))
         blocks.append(distances_matrix(labels, found.distances))
-    return [Section("Which groups are alike", (), (), blocks)]
+    return [Section("Which groups are similar", (), (), blocks)]
 
 
 def _groups_table(result: GroupResult) -> Table:
@@ -117,9 +117,9 @@ def _groups_table(result: GroupResult) -> Table:
     if result.tolerance is not None:
         titles.append("p for more than the tolerance, corrected")
     note = (
-        f"{WHICH_REST} Last column: where a group differs most from the rest, by its mean minus "
-        "theirs, in standard deviations within groups (SD); or, as SD × 2, by its standard "
-        "deviation as a multiple of that within the rest."
+        f"{WHICH_REST} The last column names the column of the data that differs most: +0.5 means "
+        "that its mean is higher than in the rest by 0.5 standard deviations (SD) within groups; "
+        "SD × 2 means that its standard deviation is 2 times that within the rest."
     )
     titles.append("differs most in (SD)")
     return Table("Every group against the rest", titles, rows, note=note)
@@ -156,7 +156,7 @@ def _columns_section(result: GroupResult, level: float) -> Section:
     plots = group_column_plots(result, level)
     sentences = []
     if plots and len(result.groups) > MAX_BARS:
-        sentences.append(f"Of {len(result.groups):,} groups, {MAX_BARS} are drawn.")
+        sentences.append(f"Of {len(result.groups):,} groups, {MAX_BARS} are shown in the pictures.")
     return Section("Columns", sentences, (), [*plots, _columns_table(result)])
 
 
@@ -177,14 +177,16 @@ def _columns_table(result: GroupResult) -> Table:
 
 def _assumptions(result: GroupResult) -> list[str]:
     return [
-        "The p-value of all groups together is exact if labels could be exchanged under the design "
-        "that was given: rows that are independent of each other, or strata, clusters and pairs.",
-        "The p-values of single groups are corrected for the number of groups. Once some groups "
-        "differ, those of the others are approximate.",
-        "The p-values of pairs are permuted within the pair and corrected for the number of pairs: "
-        "they are valid whatever the other groups are.",
+        "The p-value of all groups together is exact if rows are independent of each other. With "
+        "clusters or pairs, rows of the same cluster or pair may depend on each other; with "
+        "strata, strata may differ.",
+        "The p-values of single groups are corrected for the number of groups. If some groups "
+        "differ, the p-values of the other groups are approximate.",
+        "The p-value of a pair comes from permutations of these two groups only, and is corrected "
+        "for the number of pairs. It is valid whatever the other groups are.",
         *_tolerance_assumptions(result),
-        "A group that is not found to differ is not proven to be alike: few rows show little.",
+        "A group without a detected difference can still differ: with few rows, only large "
+        "differences are detected.",
     ]
 
 
@@ -193,6 +195,7 @@ def _tolerance_assumptions(result: GroupResult) -> list[str]:
         return []
     return [
         f"The tolerance is {result.tolerance.text}, measured with {result.tolerance.kernel!r} on "
-        "the columns as they were tested. P-values for more than the tolerance are approximate: a "
-        "bootstrap, better the more rows there are. None is below that for any difference."
+        "the columns as they were tested. P-values for differences larger than the tolerance come "
+        "from a bootstrap. They are approximate, better with more rows, and never below the "
+        "p-value for any difference."
     ]

@@ -84,7 +84,7 @@ def _facts(result: ComponentsResult, is_tsvd: bool) -> list[Fact]:
         facts.append(Fact("variance of columns explained", share, note))
         what = "noise in a column"
         if choice.is_limited:
-            what = "left out of a column"
+            what = "unexplained in a column"
         facts.append(Fact(what, number(choice.noise_sd), "standard deviation"))
     return [*facts, Fact("rows", f"{len(result.scores):,}")]
 
@@ -108,8 +108,9 @@ def _loadings_table(result: ComponentsResult) -> Table:
 
 def _unusual_sentences() -> list[str]:
     return [
-        "A row is unusual if components that were found without it describe it badly. The p-value "
-        "is the share of rows with an error at least as large: some row always has the smallest."
+        "A row is unusual if the components found from all other rows describe it badly. Its "
+        "novelty p-value is the share of rows whose error is at least as large, so some row always "
+        "has the smallest p-value."
     ]
 
 
@@ -122,7 +123,7 @@ def _unusual_table(result: ComponentsResult) -> Table:
         if result.labels is not None:
             cells.append(Cell(str(result.labels[place]), is_name=True))
         rows.append(cells)
-    titles = ["row", "error, left out", "novelty p"]
+    titles = ["row", "error when left out", "novelty p-value"]
     if result.labels is not None:
         titles.append("label")
     return Table("The most unusual rows, counted from 1", titles, rows)
@@ -130,11 +131,11 @@ def _unusual_table(result: ComponentsResult) -> Table:
 
 def _assumptions() -> list[str]:
     return [
-        "Noise is taken to be independent between columns and as large in every column. Columns in "
-        "different units should be standardized; noise that columns share counts as signal.",
-        "Components describe what varies most under the kernel, not what matters for a question: a "
-        "small but important difference may be in none of the first ones.",
+        "Noise is assumed to be independent between columns and of equal size in every column. "
+        "Standardize columns that have different units. Noise that is common to several columns "
+        "counts as signal.",
+        "The first components describe what varies most under the kernel. A small but important "
+        "difference may not be visible in them.",
         "Correlations are linear: a component can depend on a column without any correlation.",
-        "Novelty p-values of left-out rows are ranks. Among many rows small ones are expected: "
-        "about 1 % of rows have p ≤ 0.01.",
+        "Novelty p-values are ranks: in every data set, about 1 % of the rows have p ≤ 0.01.",
     ]

@@ -80,7 +80,7 @@ def _facts(result: PredictionResult, facts: Sequence[Fact]) -> list[Fact]:
     n = len(result.predicted)
     fact = Fact("new rows", f"{n:,}", result.name)
     if result.r2 is not None:
-        note = f"{count(n, 'row')}, none of them fitted"
+        note = f"{count(n, 'row')}, not used in the fit"
         fact = Fact(f"R² on {result.name}", number(result.r2), note)
     return [*facts[:1], fact, *facts[1:]]
 
@@ -104,10 +104,11 @@ def _predictions_section(result: PredictionResult) -> Section:
     if result.new_rows is None:
         made += " of these same rows"
     sentence = (
-        f"The intervals are made to contain {100 * result.confidence:g} % of all values, {made}."
+        f"The intervals should contain {100 * result.confidence:g} % of all values. They are "
+        f"computed {made}."
     )
     if result.coverage is not None:
-        sentence += f" {100 * result.coverage:.1f} % of the true values are inside."
+        sentence += f" They contain {100 * result.coverage:.1f} % of the true values."
     table = Table(f"Predictions of {result.name}", titles, rows, note=note)
     return Section("Predictions", [f"{sentence} Rows are counted from 1."], (), [table])
 
@@ -121,8 +122,9 @@ def _effects_section(result: PredictionResult) -> Section:
         effect = float(result.importance[place])
         bars.append(Bar(result.columns[place], effect / largest, number(effect)))
     figure = Bars(
-        "What the prediction follows",
-        "The standard deviation of the prediction along each feature, all others at their medians.",
+        "What the prediction depends on",
+        "How much the prediction varies (standard deviation) along each feature, with all other "
+        "features at their medians.",
         ("feature", f"in units of {result.target}"),
         bars,
     )

@@ -27,28 +27,28 @@ MAX_ROWS = 5
 """Rows of each sample that are named as least like the other."""
 
 INDEPENDENT_ROWS = (
-    "Assumed: the rows are independent of each other. Repeated measurements, time series and "
-    "clusters of related rows break this, and p would be too small."
+    "The rows are assumed to be independent of each other. In repeated measurements, time series "
+    "and clusters of related rows they are not, and p is too small."
 )
 
 SINGLE_COLUMNS = (
-    "The p-values of single columns are corrected for the number of columns. Each comes from one "
-    "statistic, the energy distance of that column, so a single column can be significant where "
-    "the whole test is not, and the other way round: columns may differ only in combination."
+    "The p-values of single columns use only the energy distance of the column, and are corrected "
+    "for the number of columns. A single column can be significant although the test of all "
+    "columns is not, and the other way round: columns may differ only in combination."
 )
 
 TWO_SAMPLES = {
     "null": "the two samples came from one distribution",
     "how": "the rows have been reassigned to the two groups at random",
-    "axis": "combined statistic (larger: the samples are less alike)",
+    "axis": "combined statistic (larger: the samples differ more)",
     "kinds": "differences",
     "found": (
-        "A small p-value says that there is a difference, not that it is large: see the sizes "
-        "above."
+        "A small p-value means that there is a difference, not that the difference is large; see "
+        "the sizes above."
     ),
     "not found": (
-        "A test that finds no difference does not prove that there is none: with more rows it "
-        "may show."
+        "A test that finds no difference does not prove that there is none: with more rows, one "
+        "may be detected."
     ),
 }
 INDEPENDENCE = {
@@ -57,12 +57,12 @@ INDEPENDENCE = {
     "axis": "combined statistic (larger: stronger dependence)",
     "kinds": "kinds of dependence",
     "found": (
-        "A small p-value says that there is dependence, not that it is strong: see the kernel "
-        "correlation above."
+        "A small p-value means that there is dependence, not that the dependence is strong; see "
+        "the kernel correlation above."
     ),
     "not found": (
-        "A test that finds no dependence does not prove that there is none: with more rows it "
-        "may show."
+        "A test that finds no dependence does not prove that there is none: with more rows, some "
+        "may be detected."
     ),
 }
 """What the pages of the two tests say in different words."""
@@ -154,8 +154,8 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
         name = shortened(samples[0].name, 40)
     strength = (
         f"The kernel correlation is {number(result.correlation, 2)}, on a scale from 0 "
-        "(independent) to 1. It is not a linear correlation: it counts dependence of every "
-        "kind, and 0.1 can be a clear one."
+        "(independent) to 1. Unlike Pearson's correlation it measures dependence of every kind, "
+        "and even 0.1 can be a clear dependence."
     )
     return Report(
         kind="Test of independence",
@@ -367,13 +367,13 @@ def _sureness(result: Result, level: float, words: Mapping[str, str]) -> list[st
         f"If {words['null']}, a p-value of {number(result.p_value)} or less would occur in at "
         f"most {number(100 * result.p_value)} % of such tests. This holds {exactly}, if the rows "
         "are independent.",
-        f"{count(len(result.tests), 'statistic')} were combined, and the p-value is corrected "
-        "for trying all of them.",
+        f"The test combines {count(len(result.tests), 'statistic')}, and the p-value is corrected "
+        "for combining them.",
     ]
     if result.is_at_floor:
         permutations = count(result.n_permutations, "permutation")
         smallest = f"(the smallest value that {permutations} can give)"
-        lines.append(f"{result.p_text} {smallest}: more permutations may give a smaller one.")
+        lines.append(f"{result.p_text} {smallest}. More permutations may give a smaller p-value.")
     if result.p_value > level:
         lines.append(words["not found"])
     else:
@@ -387,12 +387,13 @@ def _together(result: TwoSampleResult) -> list[str]:
         return []
     if result.is_exact:
         return [
-            "As there are many rows, they were permuted in random bins of "
-            f"{result.rows_together:,}: p is still exact."
+            "Because there are many rows, they were permuted in random bins of "
+            f"{result.rows_together:,} rows. The p-value is still exact."
         ]
     return [
-        f"Blocks of {result.rows_together:,} consecutive rows were permuted together, to allow "
-        "for dependence in time: p is approximate, and more accurate with more blocks."
+        f"Blocks of {result.rows_together:,} consecutive rows were permuted together, because rows "
+        "may depend on each other in time. The p-value is approximate, and more accurate with more "
+        "blocks."
     ]
 
 
@@ -426,7 +427,7 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
     titles = ["column", change_title(first, second), "energy distance, % of its maximum"]
     titles.append("p, corrected for all columns")
     note = _more(len(result.features) - len(rows))
-    return Table("Every column on its own", titles, rows, note=note)
+    return Table("Every column alone", titles, rows, note=note)
 
 
 def _statistics(result: Result, words: Mapping[str, str]) -> Section:
@@ -437,11 +438,11 @@ def _statistics(result: Result, words: Mapping[str, str]) -> Section:
         score = Cell(f"{each.standardized:.2f}".replace("-", "−"), each.standardized)
         p = Cell(_p_value_alone(result, each.p_value), each.p_value)
         rows.append([Cell(str(each)), score, p])
-    titles = ["statistic", "normal score", "p on its own"]
+    titles = ["statistic", "normal score", "p alone"]
     sentences = [
-        f"Each kernel, bandwidth and statistic is sensitive to other {words['kinds']}. These "
-        "p-values are for each statistic on its own; the p-value of the finding is corrected "
-        "for trying all of them."
+        f"Each kernel, bandwidth and statistic detects different {words['kinds']}. The p-values "
+        "below are for each statistic alone. The p-value of the test is corrected for combining "
+        "all of them."
     ]
     note = _more(len(result.tests) - len(tests))
     title = "Statistics, the most significant first"

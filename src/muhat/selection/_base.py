@@ -58,16 +58,15 @@ class Choice:
     parameter, index : float or int, and int
         λ, or the number of iterations t, None where the filter has none; and its place in the grid.
     grid, gains, scores, strengths : array of shape (parameters,)
-        The candidates, with the gain, the score and the strength of each. A score is the smaller
-        the better; a gain is how much smaller than KME's it is, computed as such and not as a
-        difference of scores, of which it may be the tenth digit. Generalised cross-validation and
-        conditional means have no score for KME: their gain is minus the score. Both are NaN for a
-        rule that needs no score.
+        The candidates, with the gain, the score and the strength of each. Low scores are good. The
+        gain is the score of KME minus this score, computed directly, because as a difference of two
+        scores it would lose most digits. Generalised cross-validation and conditional means have no
+        score for KME: their gain is minus the score. Both are NaN for a rule without scores.
     unshrunk : float
         The score of KME by the same rule; 0 where there is none.
     gain, score, strength : float
-        Those of the chosen one; the strength is ‖μ̂ − μ_λ‖/‖μ̂ − f*‖, of which 0 is the empirical
-        mean and 1 is the target. It is NaN for conditional means.
+        Gain, score and strength of the chosen parameter. The strength is ‖μ̂ − μ_λ‖/‖μ̂ − f*‖: 0 for
+        the empirical mean, 1 for the target. It is NaN for conditional means.
     at_edge : bool
         Whether the choice is the first or last of several candidates.
     """
@@ -165,7 +164,7 @@ class Rule(BaseEstimator, ABC):
     def check(self, filter: Shrinker) -> None:
         """Raise MuhatError for invalid settings, or a filter that the rule cannot choose for.
 
-        Before the first row is read.
+        This happens before the first row is read.
         """
         if self.grid is not None:
             checked_grid(self, filter, self.grid)
@@ -199,7 +198,7 @@ def check_rest(rest: float) -> None:
             f"at least {100 * MIN_REMAINING_MASS:g} % of the mass must be left when points "
             "are left out"
         )
-        advice = "drop the heaviest points or fix the parameter with selection=Fixed(...)"
+        advice = "drop the points of largest weight, or fix the parameter with selection=Fixed(...)"
         raise MuhatError("sample_weight", needed, f"{100 * rest:.2g} %", advice)
 
 

@@ -508,8 +508,10 @@ class Leading:
             own = np.where(gamma > 0, filter.path(gamma, grid), 0.0)
             if not np.array_equal(own, kept):
                 needed = "needs = Access.LEADING is for filters that are 1 from λ on and 0 below"
-                advice = "leave `needs` out of the class: all eigenpairs are used then"
-                raise MuhatError(type(filter).__name__, needed, "other values of s", advice)
+                advice = "remove `needs` from the class, so that all eigenpairs are used"
+                raise MuhatError(
+                    type(filter).__name__, needed, "a filter with other values", advice
+                )
         return kept
 
     def strengths(self, kept: Array) -> Array:

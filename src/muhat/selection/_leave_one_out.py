@@ -65,22 +65,21 @@ class LeaveOneOut(Scored):
 
     The masses p_i are 1/n without sample weights.
 
-    Constant filters have a closed form; for smooth functions of γ, the average over i of what is
-    left when row and column i are removed comes from the resolvent of the whole matrix, as a sum
-    that is checked against the filter itself, and only points that hold much of the mass are left
-    out by a refit. Truncated SVD and the component-wise rule have no such form: each of n points is
-    left out by a refit for them, up to 300 points.
+    The score is exact. Constant filters have a closed form. For smooth functions of γ, the score is
+    computed from resolvents of the full matrix, without refits; only points that have a large share
+    of the mass are left out by a refit. Truncated SVD and the component-wise rule need a refit for
+    each of the n points, which is done for up to 300 points.
 
     Parameters
     ----------
     grid : array, default=None
         The parameters to choose from; by default the filter's own, derived from the spectrum and n.
     bias_factor : float, 'auto' or None, default=None
-        How often the squared bias is counted. The gain over KME is 2A − Q, with Q = Σ p_i ‖m_i −
-        μ_λ^(−i)‖²; with a factor κ above one, 2A − κQ is maximised, which shrinks less. ``'auto'``
-        is κ = D/(D − 2), D being the number of components that share the variance: the plain
-        average where D is at most 2 (docs/selection.md). None is 1, and ``'auto'`` with
-        ``KernelMean(filter="auto")``.
+        The factor κ of the squared bias. The gain over KME is 2A − Q, where Q = Σ p_i ‖m_i −
+        μ_λ^(−i)‖² is the squared bias. With κ > 1, 2A − κQ is maximised, which shrinks less.
+        ``'auto'`` is κ = D/(D − 2), where D is the number of components that share the variance; if
+        D is at most 2, the plain average is chosen (docs/selection.md). None is 1, or ``'auto'``
+        for ``KernelMean(filter="auto")``.
     """
 
     name = "loo"
@@ -109,7 +108,7 @@ class LeaveOneOut(Scored):
 
     @staticmethod
     def is_cheap(problem: SpectralProblem, candidates: Candidates) -> bool:
-        """Whether the scores of these candidates take no refit."""
+        """Whether the scores of these candidates need no refit."""
         return candidates.filter.constant or _poles_of(problem, candidates) is not None
 
 
@@ -188,7 +187,7 @@ class LeftOutScores(Scores):
     def _state_price(self, names: Sequence[str]) -> None:
         """Warn of many refits."""
         if self.problem.n > MAX_ROWS_REFIT:
-            price = f"leaving out each of {self.problem.n} points takes as many eigendecompositions"
+            price = f"leaving out each of {self.problem.n} points needs as many eigendecompositions"
             advice = (
                 "selection='gcv' (the paper's choice for truncated SVD) or 'kfold' takes one "
                 "or five"

@@ -48,8 +48,7 @@ NO_ROWS = np.empty(0, np.int64)
 class GCV(Scored):
     """GCV(λ) = (1/n)‖Kβ − K1_n‖² / (1 − tr s_λ(A)/n)².
 
-    It cannot choose for a constant filter, as numerator and denominator then shrink alike, whatever
-    λ.
+    It cannot choose the parameter of a constant filter, for which the score is the same for all λ.
 
     Parameters
     ----------
@@ -106,8 +105,8 @@ class GCVScores(Scores):
         """Return minus the GCV scores of a filter's parameters."""
         filter, components = self.filters[place], self.problem.components
         if filter.constant:
-            needed = "a filter that treats components differently is needed"
-            got = f"{type(filter).__name__}, whose score is flat"
+            needed = "a filter that shrinks components by different amounts is needed"
+            got = f"{type(filter).__name__}, for which all parameters have the same score"
             raise MuhatError("GCV", needed, got, "use selection='loo' for it")
         r = 1 - filter.on(components, grid)
         gap = components.gamma * (components.mean - components.target) ** 2
@@ -121,17 +120,17 @@ class GCVScores(Scores):
 class KFold(Scored):
     """Σ_F Σ_{i ∈ F} p_i ‖k(x_i, ·) − μ_λ^(−F)‖² over folds F.
 
-    It takes an eigendecomposition for each fold; on ``gram="blocks"``, one sequence of products for
-    all of them.
+    It needs one eigendecomposition for each fold; with ``gram="blocks"``, one sequence of products
+    for all folds.
 
     Parameters
     ----------
     n_splits : int, default=5
         The number of folds.
     random_state : int, default=0
-        The seed that splits the points into folds: at random, or, of a sample that is known by its
-        features only, by a hash of each row, so that it does not matter how rows are batched; equal
-        rows of a batch in turn.
+        The seed of the split into folds. Rows in memory are split at random. Rows in batches are
+        split by a hash of each row, so that the batches do not matter; equal rows of a batch are
+        put into the folds in turn.
     grid : array, default=None
         The parameters to choose from; by default the filter's own, derived from the spectrum and n.
     bias_factor : float, 'auto' or None, default=None
@@ -277,7 +276,7 @@ class Fixed(ParameterRule):
 class Rate(ParameterRule):
     """λ = c n^(−β): the choice of Theorem 1 and of the paper's appendix.
 
-    For iterations, the t that acts as λ.
+    For iterations, t is the number that acts as λ.
 
     Parameters
     ----------

@@ -58,33 +58,36 @@ FEW_ROWS = 20
 class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
     """The kernel mean as a weighted average of several estimates, weighted by leave-one-out.
 
-    Filters of the kernel mean cannot see where the characteristic function of P is nearly zero;
-    smooth fits can. The stacked mean is Σ_m w_m μ_m, w ≥ 0, over the plain mean, the ν-method after
-    some numbers of steps, Gaussians, mixtures of Gaussians on clusters, and features recombined in
-    blocks. The weights minimise an estimate of the squared distance ‖μ − μ_P‖² in the RKHS: wᵀBw −
-    2aᵀw + 0.2 R̂ ‖w − 1/M‖², where B_mm' and a_m are the mean inner products ⟨μ_m, μ_m'⟩ and
-    ⟨k(x_i, ·), μ_m⟩ of the estimates without x_i, and R̂ = B_00 − a_0 estimates the plain mean's
-    risk.
+    The stacked mean is Σ_m w_m μ_m with weights w ≥ 0. The candidates μ_m are the plain mean, the
+    ν-method after several numbers of steps, Gaussians, mixtures of Gaussians on clusters, and
+    features recombined in blocks. Smooth candidates help where the characteristic function of P is
+    nearly zero, which filters of the kernel mean cannot exploit.
 
-    A row that is there several times counts as often. Where nearly all rows repeat a few values,
-    the stacked mean is the plain mean: counts of values are hard to improve on.
+    The weights minimise wᵀBw − 2aᵀw + 0.2 R̂ ‖w − 1/M‖², an estimate of the squared distance
+    ‖μ − μ_P‖² in the RKHS with a penalty. B_mm' and a_m are the means over i of ⟨μ_m, μ_m'⟩ and
+    ⟨k(x_i, ·), μ_m⟩, for estimates without x_i. R̂ = B_00 − a_0 estimates the risk of the plain
+    mean.
+
+    Repeated rows count as often as they occur. If nearly all rows repeat a few values, the stacked
+    mean is the plain mean, because counts of values are hard to improve on.
 
     Parameters
     ----------
     kernel : str, Kernel, scikit-learn kernel or callable, default='gaussian'
         The kernel, not a precomputed one. Bandwidths are learnt by the median rule by default.
     candidates : list of Candidate, default=None
-        What is stacked; None is ``muhat.stacking.default_candidates(kernel)``. The plain mean
-        always takes part.
+        The estimates to combine. None is ``muhat.stacking.default_candidates(kernel)``. The plain
+        mean is always included.
     unit_mass : bool, default=True
-        Whether the estimate has total mass one, as a distribution has. Without it the risk in the
-        RKHS is a little lower, and the values μ(x) are too small on average.
+        Whether the weights of the estimate sum to one, as for a distribution. If False, the risk in
+        the RKHS is a little lower, but the values μ(x) are too small on average.
     n_frequencies : int or None, default=128
-        The random frequencies that stand for inner products in B and a; the estimate itself has
-        none. None takes the inner products in the RKHS and refits every candidate without each
-        point, which is slow. So are kernels treated whose frequencies have no known law.
+        The number of random frequencies used to approximate the inner products in B and a; the
+        estimate itself does not use them. None computes exact inner products and refits every
+        candidate without each row, which is slow. Kernels without known random frequencies are
+        always treated so.
     random_state : int, RandomState, Generator or None, default=0
-        For frequencies, folds and draws.
+        Seed of frequencies, folds and random rows.
 
     Attributes
     ----------
@@ -95,17 +98,17 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
     moments_ : LeftOutMoments
         B, a and R̂, as ``inner``, ``cross`` and ``risk``.
     gains_ : array of shape (M,)
-        How much lower each candidate's risk is than that of the first, the plain mean, as a share
-        of it, estimated by leave-one-out.
+        The gain of each candidate: how much lower its risk is than that of the plain mean, the
+        first candidate, as a share of the latter. Estimated by leave-one-out.
     gain_, gain_error_ : float
-        The same of the stacked mean, estimated by five folds that neither estimates nor weights
-        have seen, and a bound on its standard error as an estimate of the expected gain, that of
-        the average sample of this size. Computed when first asked for, in about four times the time
-        of ``fit``.
+        The gain of the stacked mean, estimated by five folds that were used neither for estimates
+        nor for weights; and a bound on its standard error, as an estimate of the expected gain of
+        samples of this size. Both are computed when first used, in about four times the time of
+        ``fit``.
     embedding_ : Embedding or MixedEmbedding
-        The estimate: a function that can be called, measured, added and compared. Where the kernel
-        mean of a Gaussian has no closed form, as for the Laplacian, Gaussians are points that were
-        drawn from them.
+        The estimate: a function that can be evaluated, added, and compared by its distance. If the
+        kernel mean of a Gaussian has no closed form, as for the Laplacian kernel, the Gaussian is
+        replaced by points drawn from it.
     kernel_ : Kernel
         The kernel, with its bandwidth as a number.
     n_samples_seen_, n_features_in_ : int
@@ -161,10 +164,10 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         y : None
             Ignored.
         sample_weight : array of shape (n,), default=None
-            Weights of the rows, not negative; equal by default. Whole numbers are counts, the same
-            as repeating rows, up to a sum of 20,000. Other weights are masses, of which only the
-            ratios matter; a row is then left out with all of its mass. A row of weight zero does
-            not take part.
+            Weights of the rows, not negative; equal by default. Whole numbers that sum to at most
+            20,000 are counts: the result is the same as with repeated rows. For other weights only
+            the ratios matter, and a row is left out with all of its weight. Rows of weight zero
+            are ignored.
 
         Returns
         -------
@@ -175,9 +178,9 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         candidates = self._checked_candidates(kernel)
         self._check_parameters()
         if is_dask(X):
-            advice = "draw a sample of the rows, or use KernelMean"
+            advice = "use a random sample of the rows, or KernelMean"
             raise MuhatTypeError(
-                "StackedMean", "rows in memory are needed", "one of dask's collections", advice
+                "StackedMean", "rows in memory are needed", "a dask array or data frame", advice
             )
         rows, masses = _counted(checked_sample(self, X, reset=True), sample_weight)
         _check_squares(rows)
@@ -243,9 +246,9 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         return float(2 * self.embedding_(X).mean() - self.embedding_.squared_norm() - own)
 
     def verdict(self, best: float, best_error: float) -> str:
-        """Return a sentence on its gain, compared with the gain of the best filter.
+        """Return a sentence that compares the gain with that of the best filter.
 
-        All are in percent of KME's risk.
+        ``best`` and ``best_error`` are in percent of KME's risk.
         """
         gain, error = 100 * self.gain_, 100 * self.gain_error_
         if not np.isfinite(error):
@@ -259,10 +262,10 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
             return f"The stacked mean raises {what} {than} ({numbers})."
         by = change.removesuffix(" lower")
         single = ", ".join(filter(None, gain_parts(best, best_error)))
-        known = "; ".join(filter(None, [spread, f"the best single filter: {single}"]))
+        known = "; ".join(filter(None, [spread, f"with the best single filter it is {single}"]))
         caution = ""
         if self.n_samples_seen_ < FEW_ROWS:
-            caution = f" With {self.n_samples_seen_} rows this is a rough indication."
+            caution = f" With only {self.n_samples_seen_} rows this is a rough estimate."
         return f"The stacked mean lowers {what} by {by} {than} ({known}).{caution}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -276,8 +279,8 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
     def _summary(self) -> Summary:
         gain = gain_text(100 * self.gain_, 100 * self.gain_error_)
         sentence = (
-            f"Stacked mean of {self.n_samples_seen_:,} rows: estimated gain over the plain average "
-            f"{gain} % of its error, on held-out rows."
+            f"Stacked mean of {self.n_samples_seen_:,} rows: on held-out rows, its expected "
+            f"squared error is estimated to be {gain} % below that of the plain average."
         )
         rows = []
         for place in np.argsort(-self.candidate_weights_, kind="stable"):
@@ -288,7 +291,7 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
     def _checked_kernel(self) -> Kernel:
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
-            advice = "give the rows and a kernel of them, or use KernelMean"
+            advice = "pass the rows and a kernel of rows, or use KernelMean"
             raise MuhatError(
                 "StackedMean", "a kernel of rows is needed", "a precomputed one", advice
             )
@@ -375,4 +378,6 @@ def _check_heaviest(masses: Array) -> None:
     if len(masses) > 1 and rest < MIN_REMAINING_MASS:
         least = f"{100 * MIN_REMAINING_MASS:g} %"
         needed = f"at least {least} of the mass must be left when rows are left out"
-        raise MuhatError("StackedMean", needed, f"{100 * rest:.2g} %", "drop the heaviest rows")
+        raise MuhatError(
+            "StackedMean", needed, f"{100 * rest:.2g} %", "drop the rows of largest weight"
+        )

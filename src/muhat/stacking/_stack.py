@@ -128,7 +128,7 @@ def _moments(
         frequencies = orthogonal_frequencies(sample.kernel, n_frequencies, sample.X.shape[1], rng)
         are_finite = np.isfinite(frequencies**2).all()
     if not are_finite:
-        needed = "a bandwidth with frequencies whose squares are finite is needed"
+        needed = "a larger bandwidth is needed: the squares of its frequencies must be finite"
         advice = "rescale X or take another bandwidth"
         raise MuhatError("StackedMean", needed, repr(sample.kernel), advice)
     with np.errstate(over="ignore", invalid="ignore"):

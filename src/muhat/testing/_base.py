@@ -118,7 +118,7 @@ def as_rows(who: str, name: str, X: Any) -> tuple[Any, tuple[str, ...] | None]:
         X = _as_table(who, name, X)
     elif isinstance(X, Mapping | set | frozenset) and not hasattr(X, "shape"):
         needed = f"{name} must be an array, a data frame or a list, points in rows"
-        raise MuhatTypeError(who, needed, f"a {type(X).__name__}", "make it an array first")
+        raise MuhatTypeError(who, needed, f"a {type(X).__name__}", "convert it to an array first")
     if len(getattr(X, "shape", ())) != 1:
         return X, None
     title = getattr(X, "name", None)
@@ -137,7 +137,8 @@ def _as_table(who: str, name: str, X: Sequence[Any]) -> Array:
     except ValueError:
         needed = f"the rows of {name} must have equal lengths"
         advice = (
-            "fill them up, or compare objects by Function(f, rows=True), a function of two of them"
+            "make all rows equally long, or use kernel=Function(f, rows=True), where f is a "
+            "function of two objects"
         )
         raise MuhatError(who, needed, "unequal ones", advice) from None
 
@@ -218,7 +219,7 @@ def _rows_of_matrix(who: str, samples: Sequence[Any]) -> MatrixSamples:
         if each.ndim != 2 or each.shape[1] != size or each.dtype.kind not in "fiub":
             shapes = " and ".join(f"shape {each.shape}" for each in rows)
             needed = "kernel='precomputed' needs rows of one square matrix K"
-            advice = "give K[:n] and K[n:], or row numbers with kernel=Precomputed(K)"
+            advice = "pass K[:n] and K[n:], or row numbers with kernel=Precomputed(K)"
             raise MuhatError(who, needed, shapes, advice)
     K = checked_gram(who, np.concatenate(rows).astype(np.float64))
     numbers = np.split(np.arange(len(K))[:, None], np.cumsum([len(each) for each in rows])[:-1])
@@ -232,7 +233,7 @@ def _row_numbers(who: str, X: Any, size: int) -> Array:
         rows = rows[:, None]
     is_column = rows.ndim == 2 and rows.shape[1] == 1 and rows.dtype.kind in "iu" and rows.size
     if not is_column or rows.min() < 0 or rows.max() >= size:
-        needed = f"a precomputed kernel needs row numbers, whole and below {size}"
+        needed = f"a precomputed kernel needs row numbers: whole numbers below {size}"
         advice = "give numbers such as range(n), or the rows of K with kernel='precomputed'"
         raise MuhatError(who, needed, f"shape {rows.shape} and type {rows.dtype}", advice)
     return rows
@@ -265,7 +266,7 @@ def spectral_gram(
     """Return how Gram matrices are held; raise MuhatError for one without a spectrum."""
     gram = as_gram(gram)
     if gram == "blocks":
-        needed = "a gram with a spectrum is needed"
+        needed = "a gram with eigenvalues is needed"
         raise MuhatError(type(test).__name__, needed, "'blocks'", "use 'dense' or 'nystrom'")
     if isinstance(gram, Approximation):
         for kernel in kernels:

@@ -93,19 +93,16 @@ def copies_note(
         if n_copies == 1:
             are = "row is an exact copy"
         notes.append(
-            f"{n_copies:,} of the {n:,} {are} of another row of the same sample: "
-            "unless these are separate observations, p is too small"
+            f"{n_copies:,} of the {n:,} {are} of another row of the same sample. "
+            "Unless copies are separate observations, p is too small."
         )
-        if n_shared > MIN_SHARE_NAMED * n:
-            notes[0] += "."
-        else:
-            notes[0] += f"; {option('distinct')} drops copies."
+        if n_shared <= MIN_SHARE_NAMED * n:
+            notes.append(f"Use {option('distinct')} to drop copies.")
     if n_shared > MIN_SHARE_NAMED * n:
-        equal = f"{n_shared:,} rows of {names[1]} equal a row of {names[0]}"
-        same = "they are the same observations"
+        equal = f"{n_shared:,} rows of {names[1]} are equal to rows of {names[0]}"
         if n_shared == 1:
-            equal = f"1 row of {names[1]} equals a row of {names[0]}"
-            same = "it is the same observation"
-        expected = f"With few possible values this is expected; if {same}"
-        notes.append(f"{equal}. {expected}, use {option('distinct')}.")
+            equal = f"1 row of {names[1]} is equal to a row of {names[0]}"
+        expected = "This is expected if few different values are possible"
+        same = f"If both samples contain the same observations, use {option('distinct')}"
+        notes.append(f"{equal}. {expected}. {same}.")
     return " ".join(notes)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat._arrays import Array, slices
+from muhat._arrays import Array, quotient, slices
 from muhat._labels import distinct_labels
 from muhat._tolerances import TIE_TOLERANCE
 from muhat._validation import as_frame
@@ -70,7 +70,7 @@ def encode(what: str, values: Any, n: int | None = None) -> Codes:
     missing = np.flatnonzero([each is None or each != each for each in labels.tolist()])
     if missing.size:
         got = f"{missing.size} missing (first: row {missing[0]})"
-        advice = "drop these rows, or give them a label of their own"
+        advice = "drop these rows, or give them another label"
         raise MuhatError(WHO, f"{what} must have a label for each row", got, advice)
     distinct, codes = distinct_labels(labels)
     return Codes(tuple(distinct.tolist()), codes, None if title is None else str(title))
@@ -162,23 +162,33 @@ class GroupDesign:
         )
 
     def _sizes_go_with_groups(self, rng: np.random.Generator) -> bool:
-        """Whether units of some groups have more rows than those of others, beyond chance.
+        """Whether units of some groups have more rows, or more varied numbers of rows, than others.
 
-        Then units cannot be exchanged: means of few rows vary more than means of many.
+        Then units cannot be exchanged: means of few rows vary more than means of many. As in
+        Lepage's test, means of log sizes and of their distances from the median are compared.
         """
         if len(np.unique(self.sizes)) == 1:
             return False
         logs = np.log(self.sizes)
-        of_strata = np.bincount(self.strata, weights=logs) / np.bincount(self.strata)
-        centred = logs - of_strata[self.strata]
+        medians = [np.median(some) for some in np.split(logs, self._ends_of_strata[:-1])]
+        deviations = np.abs(logs - np.array(medians)[self.strata])
         labels = self.relabelings(N_SIZE_RELABELINGS, rng)
-        cells = labels + self.n_groups * np.arange(len(labels))[:, None]
-        weights = np.broadcast_to(centred, cells.shape).ravel()
-        sums = np.bincount(cells.ravel(), weights=weights, minlength=cells.shape[0] * self.n_groups)
-        squares = sums.reshape(len(labels), self.n_groups) ** 2
-        values = (squares / self.counts.sum(axis=0)).sum(axis=1)
+        values = self._between_groups(logs, labels) + self._between_groups(deviations, labels)
         p_value = (values >= values[0] * (1 - TIE_TOLERANCE) - TIE_TOLERANCE).mean()
         return bool(p_value <= MAX_SIZES_P_VALUE)
+
+    def _between_groups(self, values: Array, labels: Array) -> Array:
+        """Return the sum of squares between groups for every relabeling, over its mean.
+
+        ``values`` are of units, shape (C,), and are centred within strata; labels are (B + 1, C).
+        """
+        means = np.bincount(self.strata, weights=values) / np.bincount(self.strata)
+        cells = labels + self.n_groups * np.arange(len(labels))[:, None]
+        weights = np.broadcast_to(values - means[self.strata], cells.shape).ravel()
+        sums = np.bincount(cells.ravel(), weights=weights, minlength=cells.shape[0] * self.n_groups)
+        squares = sums.reshape(len(labels), self.n_groups) ** 2
+        found = (squares / self.counts.sum(axis=0)).sum(axis=1)
+        return np.asarray(quotient(found, found.mean()))
 
     def _with_equal_sizes(self, rng: np.random.Generator) -> GroupDesign:
         """Return the design with as many random rows of each unit; smaller units are left out.
@@ -202,10 +212,10 @@ class GroupDesign:
         each = f"{size} random rows of each cluster are"
         if size == 1:
             each = "one random row of each cluster is"
-        sentence = f"Clusters differ in size between groups, so {each} compared"
+        sentence = f"The size of clusters differs between groups, so only {each} compared"
         n_left_out = int((~is_large).sum())
         if n_left_out:
-            sentence += f"; {n_left_out:,} smaller clusters are left out"
+            sentence += f", and {n_left_out:,} smaller clusters are left out"
         return replace(found, left_out=(f"{sentence}.",))
 
     def _common_size(self) -> int:
@@ -252,6 +262,11 @@ class GroupDesign:
     def sizes(self) -> Array:
         """The rows of every unit, shape (C,)."""
         return np.bincount(self.unit, minlength=len(self.labels)).astype(np.float64)
+
+    @property
+    def _ends_of_strata(self) -> Array:
+        """Behind the last unit of every stratum, shape (strata,)."""
+        return np.cumsum(np.bincount(self.strata))
 
     @cached_property
     def row_strata(self) -> Array:
@@ -330,7 +345,7 @@ class GroupDesign:
         """Raise MuhatError if no relabeling differs from the observed labels."""
         if self.counts.sum(axis=0).max() == 1:
             what = "row" if clusters is None else "cluster"
-            needed = f"some group must have two {what}s, or nothing can be compared"
+            needed = f"at least one group must have two or more {what}s"
             raise MuhatError(WHO, needed, f"{self.n_groups:,} groups of one {what}")
         if self.is_permutable:
             return
@@ -340,9 +355,9 @@ class GroupDesign:
         what = "pairs"
         if pairs is None:
             what = "strata"
-        needed = f"some of {what} must have rows of two groups, or nothing can be permuted"
+        needed = f"some of {what} must have rows of two or more groups"
         got = f"one group in each of {len(self.counts):,}"
-        raise MuhatError(WHO, needed, got, f"leave out {what}, or give coarser ones")
+        raise MuhatError(WHO, needed, got, f"leave out {what}, or use coarser ones")
 
 
 def _arrangements(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -381,7 +396,7 @@ def _check_clusters(clusters: Codes, groups: Codes, stratum: Array) -> None:
             got = f"two in cluster {clusters.names[mixed[0]]!r}"
             advice = ""
             if what == "group":
-                advice = "give units whose labels differ inside as pairs"
+                advice = "pass units with rows in several groups as pairs"
             raise MuhatError(WHO, needed, got, advice)
 
 

@@ -52,7 +52,10 @@ class Distance(Kernel):
 
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         raise MuhatError(
-            "Distance", "an origin is needed before the kernel is called", "none", "resolve it"
+            "Distance",
+            "an origin is needed before the kernel is called",
+            "none",
+            "call resolve(X) first",
         )
 
     def __repr__(self) -> str:

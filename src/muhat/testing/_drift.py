@@ -86,11 +86,11 @@ class DriftResult(HtmlReprMixin):
     n : int
         Its number of rows.
     p_value : float
-        Of the test against the reference; exact unless blocks are permuted.
+        The p-value of the test against the reference; exact unless blocks are permuted.
     statistic : float
-        All statistics together: the soft maximum of their normal scores.
+        The combined statistic: the soft maximum of the normal scores of all statistics.
     mmd : float
-        The effect size: the distance of the two kernel means, for the kernel of the largest
+        The effect size: the distance between the two kernel means, for the kernel of the largest
         statistic.
     level : float
         The share of alpha that was spent on this batch.
@@ -105,24 +105,24 @@ class DriftResult(HtmlReprMixin):
         The most changed features first, five at most; shifts are the batch's mean less the
         reference's.
     digest : str
-        Of the batch's rows: two batches with one digest are the same.
+        A hash of the rows: two batches with the same digest have the same rows.
     is_reachable : bool
-        Whether p_value can be the level at all: so few rows may have so few permutations that it
-        cannot.
+        Whether an alarm is possible: with very few rows there are too few permutations for a
+        p-value at or below the level.
     test : TwoSampleResult or None
-        All that the test has found, X being the reference and Y the batch; None in a detector's
-        history.
+        The full result of the test, where X is the reference and Y the batch; None in the history
+        of a detector.
     is_at_floor : bool
-        Whether p_value is the least that the permutations can give: a bound.
+        Whether p_value is the smallest value that the permutations can give, and so only a bound.
     n_reference : int
         Rows of the reference that the batch was compared with.
     n_copies, n_shared : int
         Rows that are exact copies of others of the batch or the reference, and rows of the batch
         that are also in the reference.
     too_few_distinct : bool
-        Whether dropping copies, as was asked for, left too few rows to compare: p_value is then 1.
+        Whether ``distinct=True`` left too few rows to compare: p_value is then 1.
     n_dropped : int
-        Rows of the batch and of the reference that were dropped as exact copies, as was asked for.
+        Rows of the batch and of the reference that ``distinct=True`` dropped as exact copies.
     """
 
     number: int
@@ -195,15 +195,15 @@ class DriftResult(HtmlReprMixin):
         """Return whether the batch has drifted, and what changed most."""
         p = p_text(self.p_value, self.is_at_floor)
         if not self.is_exact:
-            p += ", approximately"
+            p = f"approximate {p}"
         rows = rows_text(self.n)
-        found = f"({rows}, {p}; {self._needed_text})"
         if self.too_few_distinct:
             return f"No drift detected in {self.name}: {TOO_FEW_DISTINCT} ({rows}, {p})."
         if not self.is_reachable:
-            return f"{self.name} has too few rows to raise an alarm {found}."
+            too_few = f"{self.name} has too few rows to raise an alarm, whatever their values"
+            return f"{too_few} ({rows}, {p}). {self._needed_text}."
         if not self.is_alarm:
-            return f"No drift detected in {self.name} {found}."
+            return f"No drift detected in {self.name} ({rows}, {p}). {self._needed_text}."
         names = ("the reference", self.name)
         found = f"Drift detected in {self.name} ({rows}, {p}). {self._where(names)}".rstrip()
         n = self.n + self.n_reference
@@ -222,7 +222,8 @@ class DriftResult(HtmlReprMixin):
             if len(self.features) < 2:
                 return ""
             return (
-                "No single column shows it: the columns changed together, or many of them a little."
+                "No single column changed significantly: the change is in how columns vary "
+                "together, or in small changes of many columns."
             )
         sizes = (max(2, self.n_reference), self.n)
         change = change_text(self.features[0], sizes, names, "than in the reference")
@@ -231,7 +232,8 @@ class DriftResult(HtmlReprMixin):
     @property
     def _needed_text(self) -> str:
         """The p-value that raises an alarm for this batch, in words."""
-        return f"an alarm needs p ≤ {self.level:.3g}, as alpha is shared among all batches"
+        needed = f"An alarm for this batch needs p ≤ {self.level:.3g}"
+        return f"{needed}, because the probability of false alarms is divided among all batches"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers in JSON's types."""
@@ -256,12 +258,13 @@ class DriftResult(HtmlReprMixin):
 
 
 class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
-    """Test new batches against a reference; the probability of any false alarm is bounded.
+    """Test new batches against a reference, with a bound on the probability of any false alarm.
 
-    A `TwoSampleTest` gives the exact p-value of each batch. It is compared with a level: the
-    batch's share of ``alpha``, which depends only on its number. All shares sum to ``alpha``. So if
-    nothing has drifted, the probability of any alarm, over all batches, is at most ``alpha``. This
-    holds although p-values depend on each other, because all batches share one reference.
+    A `TwoSampleTest` against the reference gives the exact p-value of each batch. There is an alarm
+    if the p-value is at most the level of the batch: its share of ``alpha``, which depends only on
+    the number of the batch. All shares sum to ``alpha``. So if nothing has drifted, the probability
+    of one or more alarms in all batches together is at most ``alpha``, although p-values depend on
+    each other through the common reference.
 
     Memory does not grow: only random rows of the reference and the latest results are kept. A
     detector can be pickled or saved with ``muhat.save``, and continues where it stopped.
@@ -273,10 +276,10 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         ``distinct``, ``block_length`` and the seed are set. The default uses 200 landmarks, 500
         bins and early stopping, and takes about a second.
     alpha : float, default=0.05
-        The largest probability of any false alarm, over all batches.
+        The largest allowed probability of one or more false alarms in all batches together.
     horizon : int, default=100
-        Planned number of batches. They share half of alpha evenly: each has the level
-        alpha/(2 horizon). The next ``2 * horizon`` batches share half of the rest, and so on.
+        Planned number of batches. Half of alpha is divided evenly among them: each has the level
+        alpha/(2 horizon). The next ``2 * horizon`` batches share half of what remains, and so on.
     n_reference : int, default=5000
         Number of rows of the reference that are kept, at random.
     standardize : bool, default=True
@@ -302,7 +305,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     first_alarm_ : int or None
         The number of the first batch that has drifted.
     spent_ : float
-        The part of alpha that is spent.
+        The sum of the levels of all batches tested so far.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -430,7 +433,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         )
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Return the p-value of a batch without spending alpha; no bound holds for many.
+        """Return the p-value of a batch outside of the history, without the bound on false alarms.
 
         Columns must be in the reference's order, as for every ``score`` in scikit-learn.
         """
@@ -470,12 +473,12 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             about = ""
         most = f"{about}{100 * self.alpha:g} %"
         bound = (
-            f"(While nothing has drifted, the chance of even one alarm is at most {most}, over "
-            "all batches tested against this reference.)"
+            f"(If nothing had drifted, the probability of one or more alarms in all batches "
+            f"together would be at most {most}.)"
         )
         names = [each.name for each in self.history_ if each.is_alarm][-N_BATCHES_NAMED:]
         more = self.n_alarms_ - len(names)
-        listed = ", ".join(names) + f" and {more:,} before" * (more > 0)
+        listed = ", ".join(names) + f" and {more:,} earlier" * (more > 0)
         found = f"Drift detected in {self.n_alarms_:,} of {many}: {listed}."
         parts = [found, self._too_few_text(), self._dropped_text(), bound]
         return " ".join(filter(None, parts))
@@ -502,7 +505,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         if len(self.history_) < self.n_batches_:
             of = f", of the last {count(len(self.history_), 'batch')}"
         p = p_text(closest.p_value, closest.is_at_floor)
-        return f"Closest to an alarm{of}: {closest.name}, {p} ({closest._needed_text})."
+        return f"Closest to an alarm{of}: {closest.name}, {p}. {closest._needed_text}."
 
     @property
     def _are_all_too_small(self) -> bool:
@@ -517,14 +520,15 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         named = [f"{each.name} ({rows_text(each.n)})" for each in latest]
         more = len(self.history_) - len(latest)
         if more:
-            names = f"{', '.join(named)} and {more:,} before"
+            names = f"{', '.join(named)} and {more:,} earlier"
         else:
             names = listed(named)
-        level = f"level {self.history_[0].level:.3g}"
+        level = f"p ≤ {self.history_[0].level:.3g}"
         if self.history_[-1].level < self.history_[0].level:
             level += " or less"
-        beside = f"beside a reference of {rows_text(len(self.reference_))} at {level}"
-        return f"No batch could raise an alarm: {names} are too small {beside}."
+        reference = f"With a reference of {rows_text(len(self.reference_))}"
+        too_few = f"{reference}, {names} have too few rows for so small a p-value"
+        return f"No batch could raise an alarm. An alarm needs {level}. {too_few}."
 
     def _too_few_text(self) -> str:
         """Return which batches have too few rows to raise an alarm; empty where none has."""
@@ -532,7 +536,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         if not names:
             return ""
         more = len(names) - N_BATCHES_NAMED
-        listed = ", ".join(names[-N_BATCHES_NAMED:]) + f" and {more:,} before" * (more > 0)
+        listed = ", ".join(names[-N_BATCHES_NAMED:]) + f" and {more:,} earlier" * (more > 0)
         has = agree(len(names), "has", "have")
         return f"{listed} {has} too few rows to raise an alarm."
 
@@ -672,11 +676,14 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             needed = "test must be a TwoSampleTest or None"
             raise MuhatTypeError("DriftDetector", needed, f"a {type(test).__name__}")
         if any(isinstance(each, Precomputed) for each in as_kernels(test.kernel)):
-            needed = "test must have a kernel of rows, as new batches are in no matrix"
+            needed = "test must have a kernel of rows, because a matrix has no new batches"
             advice = "give the rows, and a kernel such as 'gaussian'"
             raise MuhatError("DriftDetector", needed, "a precomputed one", advice)
         if test.block_length not in (None, self.block_length):
-            needed, advice = "test must have no block_length of its own", "give it to the detector"
+            needed, advice = (
+                "test must not have a block_length",
+                "pass block_length to the detector",
+            )
             raise MuhatError("DriftDetector", needed, test.block_length, advice)
 
 

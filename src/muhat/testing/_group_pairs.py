@@ -31,7 +31,7 @@ SMALLEST_P_VALUE, LARGEST_SMALLEST_P_VALUE = 0.01, 0.04
 MAX_RELABELINGS_OF_ALL = 2**22
 """Relabelings of all pairs together beyond which the second applies."""
 
-PAIRS_PER_CHUNK = 64
+PAIRS_PER_CHUNK = 48
 """Pairs that are worked on together by one core: they share the products of labels."""
 
 MAX_PRODUCTS_HELD = 2**21

@@ -11,7 +11,7 @@ from muhat._wording import p_text, p_value_text, rows_text, shift_text
 from muhat.data._selection import INDICATOR
 from muhat.testing._group_columns import GroupFeature
 from muhat.testing._group_pictures import GroupPictures
-from muhat.testing._results import LEVEL, Result
+from muhat.testing._results import LEVEL, NO_SINGLE_COLUMN, Result
 from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import (
     MIN_SPREAD_ERRORS,
@@ -21,7 +21,9 @@ from muhat.testing._wording import (
     shift_words,
 )
 
-WHICH_REST = "The rest of a group are all other groups but those that stand out more."
+WHICH_REST = (
+    "Each group is compared with the rest: all other groups except those that differ even more."
+)
 """What tables compare a group with, by every number."""
 
 N_GROUPS_NAMED = 10
@@ -87,7 +89,7 @@ class _Change:
     column: str
     shift: float
     spread: float
-    rest: str = "the rest"
+    rest: str = "the others"
     shares: tuple[float, float] | None = None
 
     @property
@@ -114,7 +116,7 @@ class _Change:
             name = self.column
             if INDICATOR not in name:
                 name = f"{name} = 1"
-            return f"{name}, {own} of {self.group} and {others} of {self.rest}"
+            return f"{name} in {own} of the rows of {self.group} and {others} of {self.rest}"
         kind = self.kind
         if kind == "mean":
             words = shift_words(self.shift, f"in {self.group} than in {self.rest}")
@@ -123,9 +125,9 @@ class _Change:
             more = "less"
             if self.spread > 1:
                 more = "more"
-            times = f"{self.spread:.2g} times the standard deviation in {self.rest}"
+            times = f"its standard deviation is {self.spread:.2g} times that in {self.rest}"
             return f"{self.column}, which varies {more} in {self.group} ({times})"
-        return f"{self.column}, in the shape of its distribution more than in its mean or spread"
+        return f"{self.column}, in the shape of its distribution rather than its mean or spread"
 
     @property
     def short(self) -> str:
@@ -148,8 +150,8 @@ class GroupResult(Result):
     n : int
         The number of rows.
     groups : tuple of GroupDifference
-        Every group against the rest, the smallest p-value first. The rest are all other groups but
-        those that stand out more: p-value, distance and shift compare a group with the same rows.
+        Every group against the rest, the smallest p-value first. The rest are all other groups
+        except those that differ even more. P-value, distance and shift all compare with this rest.
     pairs : tuple of PairDifference
         All pairs, the smallest p-value first; empty beyond 50 groups.
     features : tuple of GroupFeature
@@ -167,7 +169,7 @@ class GroupResult(Result):
     strata : str or None
         The name of the column of strata, "" if it has no name; None without strata.
     pairs_by : str or None
-        The same of pairs.
+        The name of the column of pairs, "" if it has no name; None without pairs.
     n_clusters : int or None
         How many clusters are compared; None without clusters.
     """
@@ -190,10 +192,10 @@ class GroupResult(Result):
         many = f"{len(self.groups):,} groups" + (f" by {self.title}" if self.title else "")
         found = f"({self.n:,} rows in all, {self.p_text})"
         if self.is_too_small(level):
-            units = f"{self.n:,} rows"
+            units = "so few rows"
             if getattr(self, "n_clusters", None) is not None:
-                units = f"{self.n_clusters:,} clusters ({units})"
-            return self._too_few(f"{units} in {many}", level)
+                units = f"{self.n_clusters:,} clusters"
+            return self._too_few(f"{many} ({self.n:,} rows in all) differ", units, level)
         if self.p_value > level:
             return self._nothing_found(many, found, level)
         if len(self.groups) == 2:
@@ -226,7 +228,7 @@ class GroupResult(Result):
                 words += f" of {title}"
         n_clusters = getattr(self, "n_clusters", None)
         if n_clusters is not None:
-            words += f" by {n_clusters:,} clusters"
+            words += f" when {n_clusters:,} whole clusters are compared"
         return words
 
     @property
@@ -248,9 +250,10 @@ class GroupResult(Result):
         """Return which groups differ from the rest."""
         different = [each for each in self.groups if each.p_value <= level]
         if not different:
-            return f"The {many} differ{self._within} {found}, but none stands out from the rest."
+            single = "but no single group differs detectably from the others"
+            return f"The {many} differ{self._within} {found}, {single}."
         p_values = [each.p_value for each in different]
-        return self._different_text(many, different, p_values, f"from the rest{self._within}")
+        return self._different_text(many, different, p_values, f"from the others{self._within}")
 
     def _tolerance_sentences(self, many: str, found: str, level: float) -> list[str]:
         """Return which groups differ from the rest by more than the tolerance."""
@@ -258,18 +261,18 @@ class GroupResult(Result):
         different = self._more_than_tolerance(level)
         how = "more than the tolerance"
         if not different:
-            distance = f"MMD at most {self.tolerance.against(self.tolerance.distance)}"
-            nothing = f"There is no sign that a group differs from the rest by {how}: {distance}."
+            distance = f"the largest MMD is {self.tolerance.against(self.tolerance.distance)}"
+            nothing = f"No group detectably differs from the others by {how}: {distance}."
             return [f"The {many} differ{self._within} {found}.", nothing, self.tolerance.sentence]
         p_values = [each.p_tolerance or 1.0 for each in different]
-        from_rest = f"from the rest{self._within} by {how}"
+        from_rest = f"from the others by {how}{self._within}"
         sentences = [self._different_text(many, different, p_values, from_rest)]
         others = sum(each.p_value <= level for each in self.groups) - len(different)
         if others:
-            differ = "differ"
+            differ = "groups differ"
             if others == 1:
-                differ = "differs"
-            sentences.append(f"{others:,} more {differ}, but not detectably by more than that.")
+                differ = "group differs"
+            sentences.append(f"{others:,} more {differ}, but not detectably by {how}.")
         sentences.append(self.tolerance.sentence)
         return sentences
 
@@ -290,8 +293,9 @@ class GroupResult(Result):
         if first.p_value > level or len(self.groups) == 2:
             return ""
         return (
-            f" {first.group} alone against the rest has {self._p_text(first.p_value)}, corrected "
-            f"for {len(self.groups):,} groups: a hint, not a finding."
+            f" {first.group} compared with the others has {self._p_text(first.p_value)}, corrected "
+            f"for {len(self.groups):,} groups. Treat this as a hint only, because the test of all "
+            "groups together found no difference."
         )
 
     def _different_text(
@@ -344,9 +348,7 @@ class GroupResult(Result):
         if self.features[0].p_value > level:
             if len(self.features) == 1:
                 return ""
-            return (
-                "No single column shows it: the columns differ together, or many of them a little."
-            )
+            return NO_SINGLE_COLUMN
         different = {str(each.group) for each in self.groups if each.p_value <= level}
         for each in self.features:
             if each.p_value <= level and (each.group in different or not different):
@@ -359,7 +361,7 @@ class GroupResult(Result):
         return _Change(each.group, group.n, group.n_rest, each.name, each.shift, each.spread)
 
     def _change(self, each: GroupDifference) -> _Change:
-        rest = "the rest"
+        rest = "the others"
         if len(self.groups) == 2:
             (rest,) = (str(other.group) for other in self.groups if other is not each)
         return _Change(
@@ -399,7 +401,7 @@ class GroupResult(Result):
         tone = NEUTRAL
         if self.p_value <= LEVEL:
             tone = FOUND
-        header = ("group", "rows", "rows of the rest", "against the rest", "differs most in (SD)")
+        header = ("group", "rows", "rows of the rest", "p against the rest", "differs most in (SD)")
         return Summary(self.verdict(), header, rows, tone)
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,11 @@ from muhat.testing._statistics import Statistic
 ROWS_PER_CHUNK = 4096
 """Rows whose features are held at a time."""
 
-MAX_SUMS_HELD = 2**21
-"""Sums over groups and components that are held at a time (16 MB)."""
+MAX_PRODUCTS_HELD = 2**21
+"""Products of features that are held of every group by itself (16 MB for each kernel)."""
+
+MAX_SUMS_HELD = 2**19
+"""Sums over groups and components that are held at a time (4 MB): these stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,8 @@ def stratum_centred(values: Array, strata: Array) -> Array:
 class UnitFeatures:
     """Features of rows in coordinates around an origin, and what their rows sum up to.
 
-    Groups can be taken out of the sums, for which only the rows of these groups are looked at.
+    Groups can be taken out of the sums. If products are held of every group by itself, no row is
+    looked at again for it; else only those of these groups are.
     """
 
     features: FeatureMap
@@ -106,26 +110,42 @@ class UnitFeatures:
     """Of coordinates, over all rows, shape (s, s)."""
     largest: float
     """The largest k(x, x)."""
+    of_groups: Array | None = None
+    """Products of features less the origin, over the rows of every group, shape (T, r, r)."""
 
     @classmethod
     def from_rows(cls, features: FeatureMap, X: Array, design: GroupDesign) -> UnitFeatures:
         """Add up features of rows in chunks, of which none is kept."""
         origin = features(X[:ROWS_PER_CHUNK]).mean(axis=0)
         r = len(origin)
-        sums, products = np.zeros((len(design.labels), r)), np.zeros((r, r))
+        sums = np.zeros((len(design.labels), r))
+        T = design.n_groups
+        if T * r * r > MAX_PRODUCTS_HELD:
+            T = 1
+        products = np.zeros((T, r, r))
         largest = 0.0
         for some in slices(0, len(X), ROWS_PER_CHUNK):
             phi = features(X[some])
             largest = max(largest, float(np.einsum("ij,ij->i", phi, phi).max()))
             phi = phi - origin
-            products += phi.T @ phi
             unit = design.unit[some]
+            if T == 1:
+                products[0] += phi.T @ phi
+            else:
+                _add_products(products, phi, design.labels[unit])
             starts = np.flatnonzero(np.diff(unit, prepend=-1))
             sums[unit[starts]] += np.add.reduceat(phi, starts, axis=0)
-        return cls(features, origin, np.eye(r), sums, products, largest)
+        of_groups = None
+        if T > 1:
+            of_groups = products
+        return cls(features, origin, np.eye(r), sums, products.sum(axis=0), largest, of_groups)
 
-    def without(self, X: Array, is_left: Array) -> UnitFeatures:
-        """Return the sums of the units that are left, given the rows of the others."""
+    def without(self, X: Array, stays: Array, is_left: Array) -> UnitFeatures:
+        """Return the sums of groups and units that are left, given the rows of the others."""
+        if self.of_groups is not None:
+            of_groups = self.of_groups[stays]
+            products = self.basis.T @ of_groups.sum(axis=0) @ self.basis
+            return replace(self, sums=self.sums[is_left], products=products, of_groups=of_groups)
         products = self.products.copy()
         for some in slices(0, len(X), ROWS_PER_CHUNK):
             phi = (self.features(X[some]) - self.origin) @ self.basis
@@ -152,6 +172,16 @@ class UnitFeatures:
             self, basis=self.basis @ V, sums=np.empty(0), products=V.T @ self.products @ V
         )
         return GroupSpectrum(gamma, Z, kappa2, own, means @ V)
+
+
+def _add_products(products: Array, phi: Array, group: Array) -> None:
+    """Add ΦᵀΦ of the rows of every group to the products, shape (T, r, r)."""
+    order = np.argsort(group, kind="stable")
+    phi = phi[order]
+    ends = np.cumsum(np.bincount(group, minlength=len(products)))
+    for t, (start, end) in enumerate(pairwise([0, *ends.tolist()])):
+        if end > start:
+            products[t] += phi[start:end].T @ phi[start:end]
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +235,7 @@ class GroupSpectrum:
         if self.units is None or self.means is None:
             return GroupSpectrum.from_rows(kernel, X[used], "dense", X, left)
         sums = self.features(design) + design.sizes[:, None] * self.means[design.strata]
-        units = replace(self.units, sums=sums).without(X[~used], is_left)
+        units = replace(self.units, sums=sums).without(X[~used], stays, is_left)
         return units.spectrum(left, kernel.bound)
 
     def resolve(self, statistics: list[Statistic]) -> list[Statistic]:
@@ -263,7 +293,8 @@ def kernel_statistics(
     variances = variances_against_rest(spectrum, design, n[0])
     of_groups = [_null_moments(h * variances, 1) for h in H]
     for some, S in sums.blocks(spectrum.Z):
-        squares = (S * S) @ H.T  # Σ_k h_jk S_tk², shape (some, T, J)
+        S *= S
+        squares = S @ H.T  # Σ_k h_jk S_tk², shape (some, T, J)
         rows = n[some][:, :, None]
         values[:, some] = N * (squares / rows).sum(axis=1).T
         squares *= N * N / (rows * (N - rows))

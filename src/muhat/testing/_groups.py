@@ -72,9 +72,10 @@ class GroupTest(PermutationTest):
 
     All rows are pooled. Bandwidths and Gram matrices come from the pooled rows without labels, and
     labels are permuted as the design allows. All statistics are combined into one exact p-value, as
-    in `TwoSampleTest`. The same permutations give a p-value for each group against the rest,
-    corrected by the largest statistic. For each pair, only its own labels are permuted: its p-value
-    is valid whatever the other groups are, and is corrected for the number of pairs.
+    in `TwoSampleTest`. The same permutations give a p-value for each group against the rest: all
+    other groups except those that differ even more. It is corrected for the number of groups. For
+    each pair, only the labels of these two groups are permuted: its p-value is valid whatever the
+    other groups are, and is corrected for the number of pairs.
 
     Parameters
     ----------
@@ -157,14 +158,14 @@ class GroupTest(PermutationTest):
         groups : array, list or Series of length n, or the name of a column of X
             The group of every row: text, numbers or anything that can be compared.
         strata : like ``groups``, default=None
-            Labels are permuted within strata only: for rows that differ by site, day or batch,
-            whatever their group.
+            Strata, such as sites, days or batches, that may differ whatever the group. Labels are
+            permuted only within strata.
         clusters : like ``groups``, default=None
-            Rows of one cluster have one label and move together: for repeated measures of units
-            that are in one group each. Units are exchanged, not rows.
+            Units with several rows, such as patients with repeated measurements, each in one group.
+            Whole units are permuted, not rows.
         pairs : like ``groups``, default=None
-            Labels are permuted within units that have rows of several groups: before and after of
-            one patient, all treatments of one plot.
+            Units with rows in several groups, such as patients before and after, or plots with all
+            treatments. Labels are permuted only within units.
 
         Returns
         -------
@@ -243,7 +244,9 @@ class GroupTest(PermutationTest):
         kernels = as_kernels(self.kernel)
         if any(isinstance(each, Precomputed) for each in kernels):
             needed = "a kernel of rows is needed"
-            raise MuhatError("GroupTest", needed, "a precomputed one", "give the rows themselves")
+            raise MuhatError(
+                "GroupTest", needed, "a precomputed one", "pass the rows and a kernel of rows"
+            )
         found: list[Kernel] = []
         for kernel in kernels:
             steps = self.bandwidths

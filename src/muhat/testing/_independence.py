@@ -264,7 +264,7 @@ class IndependenceTest(PermutationTest):
             kernels_y = as_kernels(self.kernel_y)
         gram = spectral_gram(self, self.gram, [*kernels_x, *kernels_y])
         if isinstance(gram, Nystrom) and not isinstance(gram.landmarks, str):
-            needed = "landmarks must be drawn, of x and of y independently of each other"
+            needed = "landmarks of x and of y must be drawn at random, independently of each other"
             raise MuhatError("IndependenceTest", needed, "given ones", "use gram=Nystrom(100)")
         x, y = self._side("X", X, kernels_x), self._side("Y", Y, kernels_y)
         if len(x.rows) != len(y.rows):
@@ -366,8 +366,8 @@ class IndependenceTest(PermutationTest):
         kernels = [self._ladder(each.side.kernels, each) for each in (x, y)]
         grams = self._grams((x, y), kernels, weights)
         if not all(grams):
-            needed = "a kernel that tells rows apart is needed"
-            got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
+            needed = "a kernel that distinguishes rows is needed"
+            got, advice = "the same value k(x, y) for all pairs", "use another kernel or bandwidth"
             raise MuhatError("IndependenceTest", needed, got, advice)
         return [StatisticPairs.from_grams(grams, weights)]
 
@@ -480,7 +480,7 @@ def _gram_form(
         else:
             gram = Nystrom(N_LANDMARKS)
     if isinstance(gram, Approximation):
-        most, advice = MAX_ROWS, "draw some of the rows"
+        most, advice = MAX_ROWS, "use a random sample of the rows"
         form = GramForm(has_matrices=False, features=gram)
     else:
         most, advice = MAX_ROWS_DECOMPOSED, "use gram='nystrom'"

@@ -125,14 +125,13 @@ class Pairs:
 
 def _values_repeat(levels: tuple[int, int], n_kept: int) -> MuhatError:
     """Return the error of dropping copies where values of x and of y repeat."""
-    needed = (
-        f"with {option('distinct')}, x or y must have no value twice in rows that are not copies"
-    )
+    different = "must have different values in all rows that are not copies"
+    needed = f"with {option('distinct')}, x or y {different}"
     got = f"{levels[0]:,} different values of x and {levels[1]:,} of y in {n_kept:,} such rows"
     leave_out = "use distinct=False"
     if IN_COMMAND.get():
         leave_out = "leave out --distinct"
-    reason = "as rows that are equal because few values are possible are no copies"
+    reason = "because rows that are equal only because few values are possible are not copies"
     return MuhatError("IndependenceTest", needed, got, f"{leave_out}, {reason}")
 
 

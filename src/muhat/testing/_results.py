@@ -11,7 +11,7 @@ from muhat._arrays import Array
 from muhat._messages import option
 from muhat._reportable import Reportable
 from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
-from muhat._text import listed
+from muhat._text import agree, count, listed
 from muhat._validation import as_frame, as_points
 from muhat._wording import is_at_floor, p_value_text, rows_text
 from muhat.data import ColumnMoments, DataSet
@@ -48,10 +48,16 @@ N_NAMED = 5
 FEW_ROWS = 8
 """Rows of the smaller sample below which a verdict says that only large differences show."""
 
+NO_SINGLE_COLUMN = (
+    "No single column differs significantly: the difference is in how columns vary together, or "
+    "in small differences of many columns."
+)
+"""What a verdict says where samples or groups differ, but no column by itself."""
+
 DEFAULT_NAMES = ("X", "Y")
 """What two samples are called, unless they have names."""
 
-TOO_FEW_DISTINCT = "once exact copies of rows are dropped, too few rows are left to compare"
+TOO_FEW_DISTINCT = "after exact copies of rows were dropped, too few rows were left to compare"
 """What a verdict says where dropping copies leaves one sample without rows, or both with one."""
 
 
@@ -162,16 +168,17 @@ class Result(Reportable, HtmlReprMixin):
         """Whether data of this size, or this number of permutations, cannot reach a level."""
         return self.least_p_value > level
 
-    def _too_few(self, units: str, level: float) -> str:
-        """Return the sentence on too few rows, or on too few permutations."""
+    def _too_few(self, question: str, units: str, level: float) -> str:
+        """Return the sentence on too few rows, or on too few permutations, for a question.
+
+        The question follows "whether", such as "a and b differ".
+        """
+        least = f"p cannot be below {self.least_p_value:.2g}"
         if self.is_complete:
-            least = f"no data of this size can give p below {self.least_p_value:.2g}"
-            return f"{units} are too few to tell: {least}."
-        are = "permutations are"
-        if self.n_permutations == 1:
-            are = "permutation is"
-        too_few = f"{self.n_permutations:,} {are} too few to test at level {level:g}"
-        return f"{too_few}: p cannot be below {self.least_p_value:.2g}."
+            return f"There are too few rows to tell whether {question}: with {units}, {least}."
+        permutations = count(self.n_permutations, "permutation")
+        found = f"It was not tested at level {level:g} whether {question}"
+        return f"{found}: with only {permutations}, {least}. Use more permutations."
 
     def verdict(self, level: float = LEVEL) -> str:
         """Return the finding at a level in one or two sentences, and what was left out."""
@@ -309,8 +316,8 @@ class TwoSampleResult(Result):
         Whether the p-value is exact; it is approximate where rows that depend on each other were
         permuted in blocks.
     mmd : float
-        The effect size: the distance of the two kernel means of the samples, for the kernel of the
-        largest statistic. Its noise makes it larger than the distance of the distributions.
+        The effect size: the distance between the kernel means of the samples, for the kernel of the
+        largest statistic. Noise makes it larger than the distance between the distributions.
     mmd_interval : tuple of two floats
         An approximate 95 % confidence interval of that distance between the distributions the
         samples come from, around the unbiased estimate. ``mmd`` is larger by its noise, and may lie
@@ -318,11 +325,11 @@ class TwoSampleResult(Result):
         It covers in 80 to 90 % of cases only where the distributions differ by a few rows far away
         from all others, of which a sample may have none.
     witness : Witness
-        The function whose mean over X less that over Y is the largest statistic: the larger, the
-        more of the first sample is there. It is known up to a constant, and takes rows in the units
-        of the samples.
+        A function that is larger where the first sample is denser. The difference of its means over
+        X and Y is the largest statistic. It is known up to a constant, and its argument is rows in
+        the units of the samples.
     features : tuple of FeatureDifference
-        Every feature by itself, the one that differs most first.
+        How each column differs by itself, the one that differs most first.
     at_rows : WitnessedRows
         The witness at the rows of both samples, for pictures and for ``rows_x`` and ``rows_y``.
     names : tuple of two strings
@@ -335,7 +342,7 @@ class TwoSampleResult(Result):
     has_same_rows, is_constant : bool
         Whether both samples are the same rows, and whether all rows are equal.
     too_few_distinct : bool
-        Whether dropping copies, as was asked for, left too few rows to compare: p is then 1.
+        Whether ``distinct=True`` left too few rows to compare: p is then 1.
     left_out : tuple of str
         Sentences on what of the data was not tested, with which the verdict ends.
     tolerance : Tolerance or None
@@ -404,15 +411,15 @@ class TwoSampleResult(Result):
         if self.has_same_rows:
             return f"{nothing}: both consist of the same rows ({self.p_text})."
         if self.is_too_small(level):
-            return self._too_few(self._units_text, level)
+            return self._too_few(f"{samples} differ", self._units_text, level)
         finding = f"{nothing} detected"
         if self.p_value <= level:
             finding = f"{sentence_start(samples)} differ"
-        approximate = ", approximately"
+        approximate = "approximate "
         if self.is_exact:
             approximate = ""
         sentences = [
-            f"{finding} ({self.p_text}{approximate}).",
+            f"{finding} ({approximate}{self.p_text}).",
             self._few_rows_text(level),
             self._tolerance_text(level),
             self._where(level),
@@ -424,7 +431,7 @@ class TwoSampleResult(Result):
         """Return that few rows show little, where they show nothing."""
         if self.p_value <= level or min(self.n, self.m) >= FEW_ROWS:
             return ""
-        return "With so few rows only a very large difference could be found."
+        return "With so few rows, only a very large difference could be detected."
 
     def _tolerance_text(self, level: float) -> str:
         """Return whether the samples differ by more than the tolerance; empty without one."""
@@ -445,9 +452,9 @@ class TwoSampleResult(Result):
 
     @property
     def _units_text(self) -> str:
-        """What is permuted, in words: rows, or blocks or bins of them."""
+        """What is permuted, as words that follow "with": rows, or blocks or bins of them."""
         if self.rows_together == 1:
-            return f"{self.n:,} and {self.m:,} rows"
+            return "so few rows"
         what = "blocks"
         if self.is_exact:
             what = "bins"
@@ -488,13 +495,11 @@ class TwoSampleResult(Result):
             if most.p_value > level:
                 return ""
             return (
-                f"On its own, {most.name} has p = {most.p_value:.2g}, a hint only: the p-value "
-                "that counts is the overall one, which looks for differences of every kind."
+                f"Tested alone, {most.name} has p = {most.p_value:.2g}. Treat this as a hint only, "
+                "because the test of all columns together found no difference."
             )
         if most.p_value > level and len(self.features) > 1:
-            return (
-                "No single column shows it: the columns differ together, or many of them a little."
-            )
+            return NO_SINGLE_COLUMN
         change = change_text(most, (self.n, self.m), self.names, f"in {self.names[1]}")
         return f"Largest difference: {change}."
 
@@ -580,21 +585,20 @@ class IndependenceResult(Result):
         rows = f"{self.n:,} row{'' if self.n == 1 else 's'}, {self.p_text}"
         if self.constant:
             who = " and ".join({"x": x, "y": y}[side] for side in self.constant)
-            are = "is"
-            if len(self.constant) > 1:
-                are = "are"
-            found = f"No dependence between {x} and {y} can be seen"
-            return f"{found}: {who} {are} the same in all rows ({rows})."
+            are = agree(len(self.constant), "is", "are")
+            found = f"No dependence between {x} and {y} can be detected"
+            return f"{found}, because {who} {are} constant ({rows})."
         if self.is_too_small(level):
-            return self._too_few(f"{self.n:,} rows", level) + self._on_copies
+            question = f"{x} and {y} are dependent"
+            return self._too_few(question, f"{self.n:,} rows", level) + self._on_copies
         if self.p_value > level:
             return f"No dependence between {x} and {y} detected ({rows}).{self._on_copies}"
         limit = self._not_tested(x, y)
         strength = self._direction(x, y) or self._explained_text(x, y)
-        return f"{x} and {y} are dependent ({rows}){limit}.{strength}{self._on_copies}"
+        return f"{x} and {y} are dependent ({rows}).{limit}{strength}{self._on_copies}"
 
     def _not_tested(self, x: str, y: str) -> str:
-        """Return that single columns are not tested, after a semicolon; empty without several."""
+        """Return that single columns are not tested, after a space; empty without several."""
         several = []
         for names, otherwise in ((self.x_names, x), (self.y_names, y)):
             if names is not None and _has_several(names):
@@ -606,7 +610,7 @@ class IndependenceResult(Result):
             return ""
         if first == x:
             first, second = second, first
-        return f"; {first} is related to {second} is not tested"
+        return f" The test does not show {first} is related to {second}."
 
     def _direction(self, x: str, y: str) -> str:
         """Return a sentence on whether y rises or falls with x, with a space before it."""
@@ -616,8 +620,8 @@ class IndependenceResult(Result):
         # Under independence √(n − 1) times the rank correlation is about N(0, 1).
         is_clear = abs(self.rank_correlation) * (self.n - 1) ** 0.5 >= MIN_STANDARD_ERRORS
         if not is_clear and abs(self.rank_correlation) < MONOTONE_CORRELATION:
-            steady = f" {y} neither rises nor falls steadily as {x} rises {measured}."
-            return steady + self._explained_text(x, y)
+            trend = f" {y} has no clear upward or downward trend with {x} {measured}."
+            return trend + self._explained_text(x, y)
         tendency = "lower"
         if self.rank_correlation > 0:
             tendency = "higher"
@@ -636,7 +640,7 @@ class IndependenceResult(Result):
         return f" {x} explains about {100 * self.explained.share:.0f} % of the variance of {y}."
 
     def _effect_rows(self) -> list[tuple[str, str]]:
-        rows = [("kernel correlation (0: independent, to 1)", f"{self.correlation:.2g}")]
+        rows = [("kernel correlation (from 0, independent, to 1)", f"{self.correlation:.2g}")]
         if self.rank_correlation is not None:
             measured = f"{self.rank_correlation:.2f}".replace("-", "−")
             rows.insert(0, ("rank correlation (Spearman)", measured))
@@ -655,14 +659,13 @@ class IndependenceResult(Result):
             return f" {were} dropped before the test."
         if not self.copies_stand_out:
             return ""
-        are = "are exact copies of others"
-        if self.n_copies == 1:
-            are = "is an exact copy of another"
+        are = agree(self.n_copies, "is an exact copy of another", "are exact copies of other rows")
         advice = ""
         if self.p_value_distinct is not None:
             p = p_value_text(self.p_value_distinct, self.n_permutations, self.is_complete)
-            advice = f" (without copies {p}; {option('distinct')} drops them)"
-        return f" {copies} of {self.n:,} rows {are}; p assumes independent rows{advice}."
+            advice = f" Without the copies, {p}. Use {option('distinct')} to drop them."
+        assumed = "but the p-value assumes independent rows"
+        return f" {copies} of {self.n:,} rows {are}, {assumed}.{advice}"
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
         """Return the numbers in JSON's types."""

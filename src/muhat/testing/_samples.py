@@ -202,8 +202,8 @@ def warn_of_constant_columns(x: TestSample, y: TestSample) -> None:
     if len(constant) > MAX_CONSTANT_NAMED:
         listed += ", …"
     if len(constant) == 1:
-        which = f"column {listed} has"
+        which = f"column {listed} is"
     else:
-        which = f"columns {listed} have each"
-    message = f"{which} only one value in both samples, and cannot show a difference."
+        which = f"columns {listed} are"
+    message = f"{which} constant in all rows of both samples, and cannot show a difference."
     warn(message, ConstantColumns, stacklevel=4)

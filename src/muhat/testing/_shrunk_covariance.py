@@ -27,9 +27,10 @@ MAX_ROWS_CLOSED_FORM = 2000
 class ShrunkCovariance(Statistic):
     """‖Σ_λ‖² of the cross-covariance operator of x and y, shrunk as a kernel mean is.
 
-    The operator is the mean of the centred features of x times those of y, whose Gram matrix is G =
-    (HKH)∘(HLH): any filter shrinks it, S-KMSE gives SCOSE and F-KMSE gives FCOSE (Ramdas and Wehbe
-    2015; Muandet et al. 2016). λ is chosen anew for every permutation, by exact leave-one-out.
+    The operator is the mean of the products of the centred features of x and of y. The Gram matrix
+    of these products is G = (HKH)∘(HLH). Any filter can shrink the operator: S-KMSE gives SCOSE,
+    F-KMSE gives FCOSE (Ramdas and Wehbe 2015; Muandet et al. 2016). λ is chosen for every
+    permutation separately, by exact leave-one-out.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ class ShrunkCovariance(Statistic):
     def weight(self, gamma: Array) -> Array:
         """Raise MuhatError: it is not a function of the eigenvalues of x and of y."""
         needed, advice = (
-            "a weight of the eigenvalues of a pool is needed",
+            "a statistic of the pooled eigenvalues is needed",
             "use it with IndependenceTest",
         )
         raise MuhatError("ShrunkCovariance", needed, str(self), advice)

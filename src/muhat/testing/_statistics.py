@@ -54,7 +54,7 @@ class MMD(Statistic):
     Parameters
     ----------
     unbiased : bool, default=False
-        Whether the U-statistic is taken; for samples of one size both are the same test.
+        Whether the U-statistic is used. For samples of equal size, both give the same test.
     """
 
     name = "mmd"
@@ -81,7 +81,7 @@ class Filtered(Statistic):
         λ or the number of iterations t, several for a statistic each; by default what acts as the
         shares.
     unbiased : bool, default=False
-        Whether the U-statistic is taken; for samples of one size both are the same test.
+        Whether the U-statistic is used. For samples of equal size, both give the same test.
     shares : sequence of float, default=None
         λ as shares of the largest eigenvalue, where no parameter is given: by default 0.1, 0.032,
         0.01, 0.0032 and 0.001; for independence 0.1, 0.01 and 0.001.
@@ -114,7 +114,7 @@ class Filtered(Statistic):
 
     @property
     def relative(self) -> str:
-        """It with λ as a share of the largest eigenvalue γ₁, where it was given so."""
+        """The statistic with λ as a share of the largest eigenvalue γ₁, if it was given so."""
         if not self.shares or len(self.shares) > 1:
             return str(self)
         return (
@@ -135,7 +135,7 @@ class Spectral(Filtered):
     """h(γ) = s_λ(γ): ‖g_λ^(1/2)(Ĉ)(μ̂_X − μ̂_Y)‖², the distance in units of the spread.
 
     This is the spectral-regularised test of Hagrass, Sriperumbudur and Li (2024), with any filter
-    but those that do not depend on γ: all permutations would have the same value.
+    that depends on γ; with a constant filter all permutations would have the same value.
     """
 
     name = "spectral"

@@ -74,46 +74,47 @@ class Tolerance:
 
     def finding(self, level: float, p_text: str) -> str:
         """Return a sentence on whether two samples differ by more than the tolerance."""
-        measured = f"MMD {self.against(self.distance)} (approximate {p_text}). {self.sentence}"
+        measured = f"the distance (MMD) is {self.against(self.distance)}"
+        measured = f"{measured} (approximate {p_text}). {self.sentence}"
         if self.p_value <= level:
             return f"They differ by more than the tolerance: {measured}".rstrip()
-        return f"There is no sign that they differ by more than the tolerance: {measured}".rstrip()
+        return f"They do not detectably differ by more than the tolerance: {measured}".rstrip()
 
     @property
     def no_difference(self) -> str:
         """The sentence that follows where no difference at all was found."""
-        more = f"differ by more than the tolerance (MMD {self.delta:.2g})"
-        return f"So there is no sign that they {more}."
+        more = f"a difference larger than the tolerance (MMD {self.delta:.2g})"
+        return f"So {more} was not detected either."
 
     def against(self, distance: float) -> str:
-        """Return a distance beside the tolerance, as "0.67 against 0.15"."""
-        return f"{distance:.2g} against {self.delta:.2g}"
+        """Return a distance beside the tolerance, as "0.67 against a tolerance of 0.15"."""
+        return f"{distance:.2g} against a tolerance of {self.delta:.2g}"
 
     @property
     def sentence(self) -> str:
         """A sentence on how large the tolerance is; empty if nothing is known but the number."""
         if self.is_from_halves:
-            halves = "how far the first and the second half of the rows are apart"
+            halves = "the distance between the first and the second half of the rows"
             return f"The tolerance is {halves}{self._shift_text}."
         if not self._shift_text:
             return ""
         deviations = f"{self.shift:.2g} standard deviations"
-        return f"The tolerance corresponds to a shift of one column by about {deviations}."
+        return f"The tolerance is about as large as a shift of one column by {deviations}."
 
     @property
     def text(self) -> str:
         """The tolerance in words, as they follow "the tolerance"."""
         found = f"MMD {self.delta:.2g}"
         if self.is_from_halves:
-            found += ", as far as the first and the second half of the rows are apart"
+            found += ", the distance between the first and the second half of the rows"
         return found + self._shift_text
 
     @property
     def _shift_text(self) -> str:
-        """The shift of one column that is as large, after a comma; empty if there is none."""
+        """The shift of one column that is as large, in brackets; empty if there is none."""
         if self.shift is None or self.shift <= SHIFTS[0]:
             return ""
-        return f", about a shift of one column by {self.shift:.2g} standard deviations"
+        return f" (about as large as a shift of one column by {self.shift:.2g} standard deviations)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in JSON's types."""

@@ -75,11 +75,11 @@ N_LANDMARKS = 300
 DEFAULT_STATISTICS = ("mmd", "spectral")
 """MMD for overall differences, truncated SVD for fine structure."""
 
-RANK_WEIGHTS = (0.15,)
+RANK_WEIGHTS = (0.1,)
 """Weight of the default's family beside that of all kernels, which has the rest.
 
-It is the difference of mean ranks in the column in which that is largest. docs/tests.md has the
-power by weight from which it was chosen.
+It is the difference of mean ranks in the column in which that is largest. docs/tests-design.md has
+the power by weight from which it was chosen.
 """
 
 N_COLUMNS_FOR_PICTURES = 2
@@ -241,11 +241,11 @@ class TwoSampleTest(PermutationTest):
         check_flag(self, "distinct", self.distinct)
         check_tolerance("TwoSampleTest", self.tolerance)
         if self.tolerance is not None and self.block_length not in (None, 1):
-            needed = "tolerance must be None with block_length"
-            raise MuhatError("TwoSampleTest", needed, repr(self.tolerance), "leave out one of both")
+            needed = "tolerance and block_length cannot be combined"
+            raise MuhatError("TwoSampleTest", needed, repr(self.tolerance), "leave out one of them")
         if self.distinct and self.block_length not in (None, 1):
-            needed = "distinct must be False with block_length"
-            advice = "drop copies before, or leave out one of both"
+            needed = "distinct and block_length cannot be combined"
+            advice = "drop copies before the test, or leave out one of them"
             raise MuhatError("TwoSampleTest", needed, "True", advice)
         return super()._check()
 
@@ -365,7 +365,7 @@ class TwoSampleTest(PermutationTest):
         """Return both samples without copies; unchanged, and True, if too few rows would stay."""
         if x.rows is None or y.rows is None:
             needed = f"rows in memory are needed with {option('distinct')}"
-            advice = "give arrays, or drop copies before"
+            advice = "pass arrays, or drop copies before the test"
             raise MuhatError("TwoSampleTest", needed, f"{max(x.n, y.n)} rows in batches", advice)
         kept_x, kept_y = distinct_rows(x.rows, y.rows, rng)
         n, m = len(kept_x), len(kept_y)
@@ -729,8 +729,8 @@ def candidates_of(
         for statistic in statistics:
             found.append(((kernel,), (statistic,)))
     if not found:
-        got, advice = "the same value k(x, y) for all pairs", "take another kernel or bandwidth"
-        raise MuhatError(who, "a kernel that tells rows apart is needed", got, advice)
+        got, advice = "the same value k(x, y) for all pairs", "use another kernel or bandwidth"
+        raise MuhatError(who, "a kernel that distinguishes rows is needed", got, advice)
     return found
 
 

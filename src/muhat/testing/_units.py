@@ -73,7 +73,7 @@ class PermutationUnits:
             least_rows = 2 * length
         if min(n, m) < least_rows:
             needed = f"at least 2 blocks of {length} rows are needed in each sample"
-            advice = "take a smaller block_length, or more rows"
+            advice = "use a smaller block_length, or more rows"
             raise MuhatError("TwoSampleTest", needed, f"{n} and {m} rows", advice)
         n, m = n // length, m // length
         if bins is None and n + m <= one_by_one:

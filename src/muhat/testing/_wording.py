@@ -156,24 +156,24 @@ def change_text(
         if INDICATOR in each.name:
             name = each.name
         first, second = share_texts(each.means)
-        return f"{name}, {second} of {names[1]} and {first} of {names[0]}"
+        return f"{name} in {second} of the rows of {names[1]} and {first} of those of {names[0]}"
     if each.medians is not None:
-        few = "a few of its values are far from all others"
+        few = "the median is used because a few values are extreme"
         if kind == "shape":
-            return f"spread or shape of the distribution of {column}, more than its median ({few})"
+            return f"{column}, in the spread or shape of its distribution, not its median"
         size = number(abs(each.medians[1] - each.medians[0]), 2)
         return f"median of {column}, {size} {_side(each.shift)} {where} ({few})"
     if kind == "shape":
         if each.spreads is None:
-            return f"spread or shape of the distribution of {column}, more than its mean"
-        return f"shape of the distribution of {column}, more than its mean or spread"
+            return f"{column}, in the spread or shape of its distribution rather than its mean"
+        return f"{column}, in the shape of its distribution rather than its mean or spread"
     shifted = f"mean of {column}, {shift_words(each.shift, where)}"
     if kind == "mean" or each.spreads is None:
         return shifted
     spread = _spread_words(each.spreads, names)
     if kind == "spread":
         return f"{each.name} varies {spread}"
-    return f"{shifted}; it also varies {spread}"
+    return f"{shifted}; {column} also varies {spread}"
 
 
 def quoted_name(name: str) -> str:

@@ -136,7 +136,7 @@ def _exponents(filter: Filter, exponents: Sequence[float] | None) -> list[float]
         return list(EXPONENTS)
     etas = [positive("check_definition_1", "exponents", eta) for eta in exponents]
     if not etas or max(etas) > limit:
-        needed = f"exponents must be some, and at most the filter's qualification {limit:g}"
+        needed = f"exponents must not be empty, and at most the filter's qualification {limit:g}"
         raise MuhatError("check_definition_1", needed, etas)
     return etas
 
