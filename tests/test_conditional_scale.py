@@ -182,7 +182,7 @@ def test_auto_takes_more_landmarks_where_500_miss_much(monkeypatch):
     assert "; 1000 landmarks miss 0.0" in model.gram_reason_
     asked = ConditionalMean(filter="tikhonov", gram=Nystrom(1000)).fit(wide, y)
     np.testing.assert_array_equal(model.predict(wide), asked.predict(wide))
-    assert asked.gram_reason_ == "as asked"
+    assert asked.gram_reason_ == "as requested"
     narrow = ConditionalMean(filter="tikhonov").fit(wide[:, :2], y)
     assert narrow.gram_ == Nystrom()
     assert "; 500 landmarks miss " in narrow.gram_reason_

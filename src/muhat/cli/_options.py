@@ -96,8 +96,8 @@ BlockLength = Annotated[
         min=1,
         metavar="ROWS",
         show_default=False,
-        help="If consecutive rows depend on each other: permute blocks of this many rows "
-        "(approximate).",
+        help="If consecutive rows depend on each other: permute blocks of this many rows. "
+        "P-values are then approximate.",
     ),
 ]
 FigureFile = Annotated[
