@@ -161,8 +161,14 @@ def groups_command(
         advice = "; --clusters COLUMN permutes whole units, such as days"
         warn_of_alike_rows(by_group, table.feature_names, advice)
     left_out = (*result.left_out, *sample.left_out)
-    names = {"title": by, "strata": strata, "pairs_by": pairs, "clusters_by": clusters}
-    result = replace(result, **names, left_out=left_out)
+    result = replace(
+        result,
+        title=by,
+        strata=strata,
+        pairs_by=pairs,
+        clusters_by=clusters,
+        left_out=left_out,
+    )
     if out is not None:
         save_figure(figure_of_groups(result, level), out)
     if report is not None:
