@@ -156,8 +156,14 @@ def groups_command(
     with spinner(f"testing {len(X):,} rows", shown=shown), errors_named({"GroupTest": table.name}):
         result = test.test(X, sample.groups, **sample.design)
     left_out = (*result.left_out, *sample.left_out)
-    names = {"title": by, "strata": strata, "pairs_by": pairs, "clusters_by": clusters}
-    result = replace(result, **names, left_out=left_out)
+    result = replace(
+        result,
+        title=by,
+        strata=strata,
+        pairs_by=pairs,
+        clusters_by=clusters,
+        left_out=left_out,
+    )
     if out is not None:
         save_figure(figure_of_groups(result, level), out)
     if report is not None:
