@@ -12,8 +12,9 @@ quick: .venv/tested     ## one small test of every capability, in about a minute
 	$(BIN)/ruff check --quiet .
 	$(BIN)/python -m pytest -n 2 tests/test_smoke.py tests/test_architecture.py
 
-tour: .venv/installed   ## the pictures of README, docs/tour, by a tour of everything on embedded data
+tour: .venv/installed   ## the pictures of README and guide: docs/tour, by a tour of everything on embedded data, and docs/*.png
 	$(BIN)/muhat tour --out docs/tour
+	$(BIN)/python docs/pictures.py
 
 test: .venv/tested lint browser ## style, types and all tests: two processes, each with one thread of BLAS
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal

@@ -8,7 +8,6 @@ of two standard errors. The matrix shows all distances.
 """
 
 import numpy as np
-from matplotlib import pyplot
 
 from muhat import GroupDistanceDisplay, GroupMapDisplay, KernelMeans, load_dataset
 
@@ -18,9 +17,8 @@ NAMES += [f"m{t}" for t in range(5, 9)] + [f"f{t}" for t in range(5, 8)]
 vowel = load_dataset("vowel")  # rows come speaker by speaker, men (m) and women (f)
 means = KernelMeans().fit(vowel.data, np.repeat(NAMES, 66))
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
-GroupMapDisplay.from_estimator(means).plot(left)
-GroupDistanceDisplay.from_estimator(means).plot(right)
+GroupMapDisplay.from_estimator(means).plot()
+GroupDistanceDisplay.from_estimator(means).plot()
 
 are_women = np.char.startswith(means.groups_, "f")
 women, men = means.coordinates_[are_women, 0], means.coordinates_[~are_women, 0]

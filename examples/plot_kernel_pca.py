@@ -26,9 +26,8 @@ pca = KernelPCA("loo").fit(noisy[fitted])
 choice = pca.choose_components()
 print(f"{pca.n_components_} components; noise of SD {choice.noise_sd:.2f} (true: 0.25)")
 
-fig, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-ComponentsDisplay.from_choice(pca).plot(axes[0])
-ComponentMapDisplay.from_estimator(pca, noisy[fitted], labels[fitted]).plot(axes[1])
+ComponentsDisplay.from_choice(pca).plot()
+ComponentMapDisplay.from_estimator(pca, noisy[fitted], labels[fitted]).plot()
 
 # %%
 # ``denoise`` removes noise that is independent between columns. It also works with more components:

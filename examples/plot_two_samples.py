@@ -12,7 +12,8 @@ from muhat import TwoSampleTest, WitnessDisplay
 
 wine = load_wine()
 first, second = (wine.data[wine.target == grower][:, [0, 1, 2]] for grower in (1, 2))
-result = TwoSampleTest(n_permutations=199, random_state=0).test(first, second)
+names = ("grower 1", "grower 2")
+result = TwoSampleTest(n_permutations=199, random_state=0).test(first, second, names=names)
 WitnessDisplay.from_result(result).plot()
 
 print(result.verdict())

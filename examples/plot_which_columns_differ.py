@@ -6,23 +6,18 @@ A test of two samples also gives a p-value for each column, corrected for the nu
 data are ten measurements of 60 benign and 60 malignant tumours.
 """
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
-from muhat import TwoSampleTest
+from muhat import FeatureDifferenceDisplay, TwoSampleTest
 
 data = load_breast_cancer()
 frame = pd.DataFrame(data.data[:, :10], columns=data.feature_names[:10])
 frame /= frame.std()
 benign, malignant = frame[data.target == 1][:60], frame[data.target == 0][:60]
-result = TwoSampleTest(n_permutations=199, random_state=0).test(benign, malignant)
-
-fig, ax = plt.subplots(layout="constrained")
-features = result.features[::-1]
-colours = ["tab:orange" if each.p_value <= 0.05 else "0.7" for each in features]
-ax.barh([each.name for each in features], [each.shift for each in features], color=colours)
-ax.set(xlabel="shift of the benign ones, in standard deviations (orange: p ≤ 0.05)")
+names = ("benign", "malignant")
+result = TwoSampleTest(n_permutations=199, random_state=0).test(benign, malignant, names=names)
+FeatureDifferenceDisplay.from_result(result, names).plot()
 
 different = sum(each.p_value <= 0.05 for each in result.features)
 most = result.features[0].name

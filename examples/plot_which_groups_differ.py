@@ -9,7 +9,6 @@ them differ by more than a tolerance.
 
 import numpy as np
 import pandas as pd
-from matplotlib import pyplot
 
 from muhat import (
     GroupBarsDisplay,
@@ -30,9 +29,8 @@ words = np.tile(WORDS, 90)
 test = GroupTest(tolerance=0.3, n_permutations=199)
 result = test.test(frame, words, strata=speakers)
 
-figure, axes = pyplot.subplots(2, 2, figsize=(11, 8.5), layout="constrained")
-GroupBarsDisplay.from_result(result).plot(axes[0, 0])
-GroupMapDisplay.from_result(result).plot(axes[0, 1])
-GroupTreeDisplay.from_result(result).plot(axes[1, 0])
-GroupColumnDisplay.from_result(result).plot(axes[1, 1])
+GroupBarsDisplay.from_result(result).plot()
+GroupMapDisplay.from_result(result).plot()
+GroupTreeDisplay.from_result(result).plot()
+GroupColumnDisplay.from_result(result).plot()
 print(result.verdict())

@@ -1,10 +1,12 @@
 """Pictures of groups: a map with errors, a dendrogram, the matrix in its order, single columns."""
 
 import re
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import pyplot
 
 from muhat import (
     GroupBarsDisplay,
@@ -76,15 +78,21 @@ def test_different_groups_are_in_another_colour_and_named(result):
 def test_labels_on_a_map_do_not_cover_each_other():
     labels = [f"group {number}" for number in range(30)]
     places = np.random.default_rng(0).normal(size=(30, 2)) * [1, 0.2]
-    plot = group_map_plot(labels, places, np.full((30, 2), 0.05), np.array([0.5, 0.2]))
+    errors, shares = np.full((30, 2), 0.05), np.array([0.5, 0.2])
+    drawn = GroupMapDisplay(labels, places, errors, shares).plot()
+    drawn.figure_.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in drawn.ax_.texts]
+    pyplot.close(drawn.figure_)
+    assert 5 <= len(boxes) < 30
+    assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
+
+
+def test_groups_near_each_other_are_named_on_different_sides():
+    places = np.array([[0, 0], [0.01, 0.05], [0.02, 0], [1, 1], [-1, -1]])
+    plot = group_map_plot("abcde", places, np.zeros((5, 2)), np.array([0.5, 0.2]))
     (points,) = (each for each in plot.series if each.kind == "points")
-    shown = [place for place, label in enumerate(points.labels) if label]
-    assert 3 <= len(shown) < 30
-    width = plot.x.high - plot.x.low
-    for i in shown:
-        for j in shown:
-            dx, dy = np.abs(places[i] - places[j]) / width
-            assert i == j or dx > 0.1 or dy > 0.03
+    assert [text for _, _, text, _ in points.placed_labels] == list("abcde")
+    assert len({side for _, _, text, side in points.placed_labels if text in "abc"}) == 3
 
 
 def test_the_matrix_is_in_the_order_of_the_dendrogram(result):
@@ -142,7 +150,7 @@ def test_the_page_shows_every_picture(result):
     for title in ("Map of the groups", "Which groups are similar", "Distances of all pairs"):
         assert title in page
     assert len(re.findall(r'<td style="--share:', page)) == 36
-    assert 'class="point"' in page
+    assert 'class="point below"' in page
     assert page.count('class="plot named small"') == 2
     assert "amount SD × " in page
 

@@ -131,7 +131,7 @@ def test_words_of_a_column_stay_with_their_rows():
     assert batches.words("name") == ["a b", "c", "d", "e;f"]
     np.save("numbers.npy", np.ones((3, 2)))
     with pytest.raises(
-        ValueError, match="a file whose columns have names is needed, got one without"
+        ValueError, match="a file whose columns have names is needed, got a file without"
     ):
         open_batches("numbers.npy").words("column 1")
 
@@ -280,7 +280,10 @@ REFUSED = {
         ["must have two values, got 3 ('p', 'q', 'r')", "or use muhat groups"],
     ),
     "by no column": (["both.csv", "--by", "grup"], ["did you mean 'group'?"]),
-    "by two files": (["a.csv", "b.csv", "--by", "u"], ["--by: one file is needed with it, got 2"]),
+    "by two files": (
+        ["a.csv", "b.csv", "--by", "u"],
+        ["--by: one file is needed with --by, got 2"],
+    ),
     "one file": (["a.csv"], ["two files are needed, or one with --by, got 1 file"]),
     "text": (
         ["both.csv", "both.csv", "--drop", "year"],

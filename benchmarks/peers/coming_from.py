@@ -388,7 +388,7 @@ these data:
 SECTION = """
 ## {title}
 
-::::{{grid}} 1 1 2 2
+::::{{grid}} 1 1 1 2
 :gutter: 2
 
 :::{{grid-item}}

@@ -161,7 +161,8 @@ def groups_command(
         advice = "; --clusters COLUMN permutes whole units, such as days"
         warn_of_alike_rows(by_group, table.feature_names, advice)
     left_out = (*result.left_out, *sample.left_out)
-    result = replace(result, title=by, strata=strata, pairs_by=pairs, left_out=left_out)
+    names = {"title": by, "strata": strata, "pairs_by": pairs, "clusters_by": clusters}
+    result = replace(result, **names, left_out=left_out)
     if out is not None:
         save_figure(figure_of_groups(result, level), out)
     if report is not None:
@@ -285,7 +286,10 @@ def _print(result: GroupResult, table: DataSet, level: float) -> None:
     console.print(_table(result))
     if len(result.groups) > 2 and result.groups[0].p_value <= level:
         console.print(WHICH_REST)
-    print_sentence(console, result.verdict(level), ALERT if result.p_value <= level else "bold")
+    verdict = result.verdict(level)
+    if result.which_deviations and result.which_deviations not in verdict:
+        console.print(result.which_deviations)
+    print_sentence(console, verdict, ALERT if result.p_value <= level else "bold")
 
 
 def _table(result: GroupResult) -> Table:

@@ -31,6 +31,9 @@ def p_values_plot(history: Sequence[DriftResult]) -> Plot:
     said = f"{len(alarms):,} of {count(len(history), 'batch')} {have} an alarm."
     if alarms:
         said += f" The first alarm is in {shortened(alarms[0].name, 60)}."
+    note = ""
+    if alarms:
+        note = "below each alarm: the column that changed most"
     numbers = _values(history, "number")
     level = Series("level of an alarm", "line", numbers, levels, colour=GREY, readings=())
     lowest = min(p.min(initial=1.0), levels.min(initial=1.0))
@@ -43,6 +46,7 @@ def p_values_plot(history: Sequence[DriftResult]) -> Plot:
         Axis("p-value", 0.3 * float(lowest), 1.5, is_log=True),
         [level, *_with_and_without_alarm(history, p)],
         by_point=True,
+        note=note,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,15 @@ MAX_LABELS = 40
 N_ERRORS = 2.0
 """Standard errors that the ellipses of a map reach to."""
 
-LABEL_LENGTH, LABEL_WIDTH, LABEL_HEIGHT = 12, 0.02, 0.04
-"""Characters of a label on a map; the width of one, and the height of all, as shares of the map."""
+LABEL_LENGTH, LABEL_WIDTH, LABEL_HEIGHT, LABEL_DISTANCE = 12, 0.025, 0.05, 0.055
+"""Characters of a label on a map; the width of one, the height of all, and how far a label's middle
+is above or below its dot, as shares of the map."""
+
+LABEL_SIDES = {"below": (0, -1), "above": (0, 1), "right": (1, 0), "left": (-1, 0)}
+"""Where a label may be beside its dot, the preferred side first."""
+
+DOT_RADIUS = 0.02
+"""The radius of a dot with some room around it, as a share of the map."""
 
 LEVEL = 0.05
 """The level at which groups are drawn as different."""
@@ -121,40 +129,63 @@ def _ellipse(label: str, place: Array, reach: Array, colour: str) -> Series:
 def _places(
     name: str,
     labels: Sequence[str],
-    shown: Sequence[str],
+    shown: Sequence[tuple[str, str]],
     coordinates: Array,
     some: Array,
     colour: str,
 ) -> Series:
-    names, readings = [], []
+    names, sides, readings = [], [], []
     for place in np.flatnonzero(some).tolist():
         x, y = coordinates[place].tolist()
-        names.append(shown[place])
+        text, side = shown[place]
+        names.append(text)
+        sides.append(side)
         readings.append((x, y, labels[place]))
     x, y = coordinates[some].T
-    return Series(name, "points", x, y, colour=colour, readings=readings, labels=names)
+    return Series(
+        name,
+        "points",
+        x,
+        y,
+        colour=colour,
+        readings=readings,
+        labels=names,
+        label_sides=sides,
+    )
 
 
 def _labels_with_room(
     labels: Sequence[str], coordinates: Array, is_different: Array, width: float
-) -> list[str]:
-    """Return labels that do not cover each other, those of different groups first; "" for others.
+) -> list[tuple[str, str]]:
+    """Return labels that do not cover each other, and the side of its dot that each is on.
 
-    ``width`` is that of the map.
+    Labels of different groups come first. A label takes the first side on which it covers no other
+    dot, if there is one; a label without room is "". ``width`` is that of the map.
     """
-    shown = [""] * len(labels)
-    taken: list[tuple[float, float, float]] = []
+    shown = [("", "below")] * len(labels)
+    dots = [(x, y, 0.0, 0.0) for x, y in coordinates.tolist()]
+    taken: list[tuple[float, float, float, float]] = []
     distant = np.argsort(-np.linalg.norm(coordinates, axis=1), kind="stable")
     for place in sorted(distant.tolist(), key=lambda each: not is_different[each]):
         text = shortened(labels[place], LABEL_LENGTH)
-        x, y = coordinates[place].tolist()
+        x, y, _, _ = dots[place]
         half = LABEL_WIDTH * len(text) * width / 2
-        if all(
-            abs(x - a) > half + other or abs(y - b) > LABEL_HEIGHT * width for a, b, other in taken
-        ):
-            taken.append((x, y, half))
-            shown[place] = text
+        for others, (side, (right, up)) in product((taken + dots, taken), LABEL_SIDES.items()):
+            beside = right * (half + DOT_RADIUS * width)
+            box = (x + beside, y + up * LABEL_DISTANCE * width, half, LABEL_HEIGHT * width / 2)
+            if not any(_overlap(box, other) for other in others):
+                taken.append(box)
+                shown[place] = (text, side)
+                break
     return shown
+
+
+def _overlap(
+    one: tuple[float, float, float, float], other: tuple[float, float, float, float]
+) -> bool:
+    """Whether two boxes, each a centre and half its width and height, overlap."""
+    is_near_in_x = abs(one[0] - other[0]) < one[2] + other[2]
+    return is_near_in_x and abs(one[1] - other[1]) < one[3] + other[3]
 
 
 def _axes_of_one_scale(coordinates: Array, errors: Array, shares: Array) -> tuple[Axis, Axis]:

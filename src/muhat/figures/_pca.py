@@ -200,11 +200,11 @@ def _rows_drawn(result: ComponentsResult) -> Array:
 
 
 def _labelled_rows(result: ComponentsResult, kept: Array) -> list[tuple[str, Array]]:
-    """Return the rows of each label, the most frequent labels first."""
+    """Return the rows of the most frequent labels, in the order of their names."""
     if result.labels is None:
         return [("rows", kept)]
     names, counts = np.unique(result.labels, return_counts=True)
-    frequent = names[np.argsort(-counts, kind="stable")][:MAX_LABELS]
+    frequent = names[np.sort(np.argsort(-counts, kind="stable")[:MAX_LABELS])]
     found = []
     for name in frequent:
         found.append((shortened(str(name), 24), kept[result.labels[kept] == name]))

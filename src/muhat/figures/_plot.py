@@ -75,7 +75,9 @@ class Series:
     marker : str
         matplotlib's marker of points and of the chosen one, for readers without colours.
     labels : sequence of str
-        Words below single points, on paper; a page has them in its readings.
+        Words at single points, on paper; a page has them in its readings.
+    label_sides : sequence of {'below', 'above', 'right', 'left'}
+        On which side of its point each label is; below it by default.
     shade : float
         How strong the colour of a band is on paper, from 0 (white) to 1.
     ends : tuple of two floats or None
@@ -94,12 +96,23 @@ class Series:
     readings: Sequence[Reading] | None = None
     marker: str = ""
     labels: Sequence[str] = ()
+    label_sides: Sequence[str] = ()
     shade: float = 0.3
     ends: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise MuhatError(unknown_name("Series, kind", self.kind, KINDS))
+
+    @property
+    def placed_labels(self) -> list[tuple[float, float, str, str]]:
+        """The labels that are not empty: x, y, the text, and the side of the point it is on."""
+        placed = []
+        sides = self.label_sides or ["below"] * len(self.labels)
+        for x, y, text, side in zip(self.x, self.y, self.labels, sides, strict=False):
+            if text:
+                placed.append((float(x), float(y), text, side))
+        return placed
 
     @property
     def shades(self) -> Array:

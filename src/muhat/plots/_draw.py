@@ -32,6 +32,14 @@ NAME_LENGTH = 28
 DOT_AREA, FEW_DOTS_AREA, STRONG_AREA = 12, 36, 60
 """The size of a dot, of one among few, and of one that matters, in square points."""
 
+LABEL_PLACES = {
+    "below": ((0, -6), "center", "top"),
+    "above": ((0, 6), "center", "bottom"),
+    "right": ((6, 0), "left", "center"),
+    "left": ((-6, 0), "right", "center"),
+}
+"""How far a label is from its dot, in points, and how its text is aligned."""
+
 FEW_DOTS = 20
 """Up to this many dots are drawn larger."""
 
@@ -118,9 +126,10 @@ def _draw_series(series: Series, ax: Any, dash: Any, zorder: float, shades_label
         ax.plot(
             *series.chosen, marker=marker, color=colour, clip_on=False, zorder=5, **CHOSEN_STYLE
         )
-    for x, y, label in zip(series.x, series.y, series.labels, strict=False):
-        below = {"textcoords": "offset points", "ha": "center", "va": "top"}
-        ax.annotate(label, (x, y), (0, -8), fontsize=8, color=colour, **below)
+    for x, y, label, side in series.placed_labels:
+        offset, horizontal, vertical = LABEL_PLACES[side]
+        place = {"textcoords": "offset points", "ha": horizontal, "va": vertical}
+        ax.annotate(label, (x, y), offset, fontsize=8, **place)
 
 
 def _draw_cells(series: Series, ax: Any, label: str) -> None:
@@ -195,6 +204,8 @@ def _draw_bars(content: Bars, ax: Any) -> None:
         ax.axvline(0, color=BLACK, linewidth=0.8)
     else:
         ax.set_xlim(0, 1.45 * longest)
+    ticks = ax.get_xticks()
+    ax.set_xticks(ticks[np.abs(ticks) <= 1.1 * longest])  # none where there are only words
     ax.set_xlabel(content.axis.replace("  (", "\n("))  # the unit below, as both are often too long
 
 

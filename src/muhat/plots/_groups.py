@@ -95,7 +95,10 @@ class GroupMapDisplay(Display):
 
     def _draw(self, legend: bool) -> None:
         super()._draw(legend)
-        self.ax_.set_aspect("equal", adjustable="box")
+        # The longer side of the axes shows more of the plane than the other.
+        self.ax_.set_xlim(self.ax_.get_xlim(), auto=True)
+        self.ax_.set_ylim(self.ax_.get_ylim(), auto=True)
+        self.ax_.set_aspect("equal", adjustable="datalim")
 
 
 @dataclass(eq=False)

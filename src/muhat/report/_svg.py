@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from html import escape
 from math import ceil, floor, log10
@@ -56,6 +57,9 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SWATCHES = {"points": "M13 5h.01", "bars": "M4 10V1H22V10Z", "band": "M1 9V1H25V9Z"}
 """The shape of a series in the legend, if it is not a line."""
 
+RELATION, NOT_BROKEN = re.compile(" ([≤=]) "), "\u00a0\\1\u00a0"
+"""A relation such as p ≤ 0.001 stays on one line."""
+
 T = TypeVar("T")
 
 
@@ -105,7 +109,7 @@ def bars_html(bars: Bars, name: str) -> str:
         rows.append(
             f'<tr><th scope="row"><bdi>{escape(shortened(bar.name, BAR_NAME_LENGTH))}</bdi></th>'
             f'<td><span class="{kind}" style="width:{share:.1%}{place}"></span></td>'
-            f'<td class="number">{escape(bar.text)}</td></tr>'
+            f'<td class="number">{RELATION.sub(NOT_BROKEN, escape(bar.text))}</td></tr>'
         )
     first, second = map(escape, bars.columns)
     return f"""<figure class="bars" aria-labelledby="{name}-name">
@@ -288,13 +292,13 @@ def _point_labels(plot: Plot) -> str:
         return ""
     labels = []
     for series in plot.series:
-        for x, y, text in zip(series.x, series.y, series.labels, strict=False):
-            if not text:
-                continue
+        for x, y, text, side in series.placed_labels:
             left, bottom = 100 * float(_share(plot.x, x)), 100 * float(_share(plot.y, y))
             place = f"left:{left:.2f}%;bottom:{bottom:.2f}%"
             text = escape(shortened(text, TICK_LENGTH))
-            labels.append(f'<span class="point" aria-hidden="true" style="{place}">{text}</span>')
+            labels.append(
+                f'<span class="point {side}" aria-hidden="true" style="{place}">{text}</span>'
+            )
     return "".join(labels)
 
 
