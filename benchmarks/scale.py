@@ -26,7 +26,7 @@ SIGMA = np.sqrt(40.0)
 IN_A_PROCESS = """
 import json, time
 import numpy as np
-from muhat import KernelMean
+from muhat import ConditionalMean, KernelMean, compare
 from muhat.gram import Nystrom
 from muhat.data import open_batches
 from muhat.kernels import Gaussian
@@ -201,8 +201,40 @@ def parquet(n: int = 10_000_000, m: int = 200) -> Iterator[Ratio]:
     yield Ratio(f"(l) peak memory of {n:g} rows from Parquet", peak / GIB, 1.0, 2.0, unit=" GiB")
 
 
+CALLS = {
+    "KernelMean()": "KernelMean().fit(X)",
+    "ConditionalMean()": "ConditionalMean().fit(X, y)",
+    "compare": "compare(X)",
+}
+"""The defaults that docs/scale.md times, each in a fresh process after a tiny call."""
+
+
+def defaults(
+    sizes: tuple[int, ...] = (5000, 5001, 50_000),
+    columns: tuple[int, ...] = (3, 20),
+    calls: tuple[str, ...] = tuple(CALLS),
+) -> Iterator[Ratio]:
+    """(n) Seconds and memory of the defaults, for docs/scale.md; it prints, without a limit."""
+    for name in calls:
+        for n in sizes:
+            for d in columns:
+                made = (
+                    f"rng = np.random.default_rng({n + d})\n"
+                    f"X = rng.normal(size=(60, {d}))\ny = X[:, 0]\n{CALLS[name]}\n"
+                    f"X = rng.normal(size=({n}, {d}))\ny = X[:, 0] + 0.3 * rng.normal(size={n})"
+                )
+                peak, seconds = measured(CALLS[name], made)
+                print(
+                    f"(n) {name}, {n} × {d}: {seconds:.2g} s, "
+                    f"{peak / 2**20:.0f} MiB beyond the data",
+                    flush=True,
+                )
+    yield from ()
+
+
 BENCHMARKS = {
     passes: {"rows": 300, "sizes": (10,)},
+    defaults: {"sizes": (30,), "columns": (2,), "calls": ("KernelMean()",)},
     nystrom: {"n": 300, "m": 10},
     growth: {"sizes": (100, 200, 300), "m": 10},
     parquet: {"n": 300, "m": 10},

@@ -193,7 +193,7 @@ def test_more_rows_than_a_matrix_takes_are_held_by_features_and_it_says_why():
     )
     assert f"(nystrom; {comparison.gram_reason})" in comparison.notes[0]
     assert (
-        f"off by {comparison.approximation_error:.2g} in the norm of the RKHS"
+        f"from the exact one by {comparison.approximation_error:.2g} in the norm of the RKHS"
         in comparison.notes[0]
     )
     told = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))

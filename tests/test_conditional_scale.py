@@ -18,6 +18,7 @@ from muhat import (
     open_batches,
     save,
 )
+from muhat.conditional._landmarks import missed_share
 
 EXACT = 1e-9
 
@@ -169,3 +170,31 @@ def test_what_cannot_be_is_refused_in_one_sentence(message):
     with pytest.raises(ValueError, match=message) as refused:
         REFUSED[message]()
     assert "\n" not in str(refused.value)
+
+
+def test_auto_takes_more_landmarks_where_500_miss_much(monkeypatch):
+    monkeypatch.setattr("muhat.gram._plan.MAX_ROWS_DENSE", 1000)
+    rng = np.random.default_rng(SEED)
+    wide = rng.normal(size=(1200, 10))
+    y = wide[:, 0] * wide[:, 1] + rng.normal(size=1200)
+    model = ConditionalMean(filter="tikhonov").fit(wide, y)
+    assert model.gram_ == Nystrom(1000)
+    assert "; 1000 landmarks miss 0.0" in model.gram_reason_
+    asked = ConditionalMean(filter="tikhonov", gram=Nystrom(1000)).fit(wide, y)
+    np.testing.assert_array_equal(model.predict(wide), asked.predict(wide))
+    assert asked.gram_reason_ == "as requested"
+    narrow = ConditionalMean(filter="tikhonov").fit(wide[:, :2], y)
+    assert narrow.gram_ == Nystrom()
+    assert "; 500 landmarks miss " in narrow.gram_reason_
+    monkeypatch.setattr("muhat.conditional._landmarks.MAX_WORK", 1200 * 600**2)
+    dear = ConditionalMean(filter="tikhonov").fit(wide, y)
+    assert dear.gram_ == Nystrom()
+    assert dear.gram_reason_.endswith("gram=Nystrom(m) with more is more accurate")
+
+
+def test_the_missed_share_is_that_of_the_trace():
+    features = Nystrom(30).resolve(Gaussian(1.0), X)
+    K, C = Gaussian(1.0)(X), Gaussian(1.0)(X, features.landmarks)
+    projected = C @ np.linalg.solve(Gaussian(1.0)(features.landmarks), C.T)
+    share = np.trace(K - projected) / np.trace(K)
+    assert missed_share(features, X) == pytest.approx(share, rel=1e-6)

@@ -512,15 +512,15 @@ REFUSED_FILES = {
     ),
     "horizon": (
         ["--resume", "s.muhat", "week1.parquet", "--horizon", 9],
-        "is needed, 100, got 9; leave it out",
+        "is needed, 100, got 9; leave out this option",
     ),
     "blocks": (
         ["--resume", "s.muhat", "week1.parquet", "--block-length", 5],
-        "is needed, None, got 5; leave it out",
+        "is needed, None, got 5; leave out this option",
     ),
     "scale": (
         ["--resume", "s.muhat", "week1.parquet", "--no-standardize"],
-        "is needed, True, got False; leave it out",
+        "is needed, True, got False; leave out this option",
     ),
 }
 

@@ -13,6 +13,7 @@ from benchmarks.weights import PROBLEMS, power
 from muhat import IndependenceTest, Nystrom, RandomFeatures, TwoSampleTest
 from muhat.kernels import Function, Gaussian, Precomputed
 from muhat.testing._distances import Distance, ranks_among
+from muhat.testing._explained import ExplainedVariance
 from muhat.testing._marginals import (
     counts_between,
     largest_mean_difference,
@@ -265,9 +266,7 @@ def test_verdicts_name_the_columns():
     found = IndependenceTest().test(frame[["cement", "water"]], frame["strength"])
     assert found.verdict() == (
         "(cement, water) and strength are dependent (50 rows, p ≤ 0.001). The test does not show "
-        "which of cement and water is related to strength. The kernel correlation is "
-        f"{found.correlation:.2g}, on a scale from 0 (independent) to 1. It is not comparable with "
-        "Pearson's r."
+        "which of cement and water is related to strength."
     )
     frame["other"] = rng().normal(size=1050)[1000:]
     nothing = IndependenceTest().test(frame[["cement"]], frame["other"])
@@ -364,6 +363,40 @@ def test_the_verdict_on_two_columns_says_whether_one_rises_or_falls_with_the_oth
     assert "y has no clear upward or downward trend with x" in symmetric.verdict()
     wide = IndependenceTest(n_permutations=19).test(rng.normal(size=(50, 2)), rng.normal(size=50))
     assert wide.rank_correlation is None
+    assert wide.explained is None
+
+
+def test_a_verdict_says_how_much_of_a_variance_is_explained():
+    generator = np.random.default_rng(12)
+    x, noise = generator.uniform(-2, 2, size=400), generator.normal(size=400)
+    bent = IndependenceTest(n_permutations=99).test(x, x**2 + 0.5 * noise)
+    share = 1 - 0.25 / (0.25 + np.var(x**2))
+    assert bent.explained.share == pytest.approx(share, abs=0.04)
+    explained = f"x explains about {100 * bent.explained.share:.0f} % of the variance of y."
+    assert bent.verdict().endswith(explained)
+    assert bent.to_dict()["explained"] == {"by": "x", "share": bent.explained.share}
+    wave = IndependenceTest(n_permutations=99).test(x, np.sin(8 * x))
+    assert wave.explained.share > 0.9
+    line = IndependenceTest(n_permutations=99).test(x, x + noise)
+    assert "explains" not in line.verdict()
+    group = generator.integers(3, size=400)
+    of_groups = IndependenceTest(n_permutations=99).test(noise + group, np.eye(3)[group])
+    assert of_groups.verdict().endswith(
+        f" y explains about {100 * of_groups.explained.share:.0f} % of the variance of x."
+    )
+    assert of_groups.explained.share == pytest.approx(0.4, abs=0.08)
+
+
+def test_nothing_is_explained_without_a_relation():
+    generator = np.random.default_rng(13)
+    shares = []
+    for n in (50, 200, 1000):
+        for _ in range(30):
+            found = ExplainedVariance.from_rows(*generator.normal(size=(2, n, 1)))
+            shares.append(found.share)
+    assert np.mean(shares) < 0.06
+    few = ExplainedVariance.from_rows(*generator.normal(size=(2, 49, 1)))
+    assert few is None
 
 
 @pytest.mark.parametrize("problem", ["independence", "two samples"])

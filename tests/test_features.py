@@ -357,7 +357,9 @@ def test_its_mmd_is_near_that_of_the_kernel():
 def test_functions_of_different_spaces_do_not_mix():
     features, f, _ = pair()
     other = RandomFeatures(30, random_state=9).resolve(KERNEL, X)
-    with pytest.raises(ValueError, match=r"both embeddings must have the same features.*one seed"):
+    with pytest.raises(
+        ValueError, match=r"both embeddings must have the same features.*the same seed"
+    ):
         f + FeatureEmbedding(other, f.coordinates)
     with pytest.raises(ValueError, match="both embeddings must have the same features"):
         other.coordinates(f)

@@ -202,7 +202,7 @@ def test_y_follows_its_samples_whatever_their_labels_are():
         mapped.left_out_predictions_, plain.left_out_predictions_[order], atol=1e-9
     )
     X, labels = np.concatenate(samples), np.repeat(names, 15)
-    with pytest.raises(MuhatError, match="got an array, with shop 2 before shop 10; give y as a"):
+    with pytest.raises(MuhatError, match="got an array, with shop 2 before shop 10; pass y as a"):
         GroupRegressor().fit(X, y, labels)
     by_label = GroupRegressor().fit(X, dict(zip(names, y, strict=True)), labels)
     np.testing.assert_allclose(by_label.left_out_predictions_, named.left_out_predictions_)

@@ -677,17 +677,17 @@ def test_p_values_of_few_rows_say_so():
         (
             list("aabbaa"),
             {"strata": [1, 1, 2, 2, 3, 3]},
-            "some of strata must have rows of two groups",
+            "some of strata must have rows of two or more groups",
         ),
         (
             list("aabbaa"),
             {"pairs": [1, 1, 2, 2, 3, 3]},
-            "some of pairs must have rows of two groups",
+            "some of pairs must have rows of two or more groups",
         ),
         (
             list("ababab"),
             {"clusters": [1, 1, 2, 2, 3, 3]},
-            "one group, got two in cluster 1; give units",
+            "one group, got two in cluster 1; pass units",
         ),
         (
             list("aabbaa"),
@@ -759,3 +759,38 @@ def test_a_difference_of_columns_together_is_not_laid_on_one_of_them():
     result = GroupTest(n_permutations=199).test(X, groups)
     assert result.p_value <= 0.05
     assert "No single column differs significantly: the difference is in how" in result.verdict()
+
+
+def test_clusters_whose_sizes_differ_in_spread_alone_are_cut_to_one_size():
+    """24 clusters of five rows, and four of one or twenty-five: the mean logarithms are equal."""
+    unit = np.repeat(np.arange(28), [*[5] * 24, *[1, 25] * 2])
+    X = np.random.default_rng(0).normal(size=(len(unit), 2))
+    found = GroupTest(n_permutations=19).test(X, unit >= 24, clusters=unit)
+    assert "so only 5 random rows of each cluster are compared" in found.left_out[0]
+
+
+def test_products_held_by_group_give_the_steps_of_products_from_rows(monkeypatch):
+    rng = np.random.default_rng(1)
+    labels = rng.permutation(np.repeat(np.arange(6), 100))
+    X = rng.normal(size=(600, 3)) + 2.0 * (labels == 3)[:, None]
+    test = GroupTest("gaussian", bandwidths="median", n_permutations=19)
+    held = test.test(X, labels)
+    monkeypatch.setattr("muhat.testing._group_statistics.MAX_PRODUCTS_HELD", 0)
+    from_rows = test.test(X, labels)
+    for one, other in zip(held.groups, from_rows.groups, strict=True):
+        assert (one.group, one.p_value) == (other.group, other.p_value)
+        assert one.mmd == pytest.approx(other.mmd, rel=1e-10)
+
+
+def test_a_verdict_says_which_deviations_names_clusters_and_speaks_of_single_rows():
+    rng = np.random.default_rng(0)
+    unit = pd.Series(np.repeat(np.arange(20), 2), name="patient")
+    groups = np.tile(["after", "before"], 20)
+    X = rng.normal(size=(40, 1)) + 3.0 * (groups == "after")[:, None]
+    test = GroupTest(n_permutations=99)
+    paired = test.test(X, groups, pairs=unit).verdict()
+    assert paired.endswith("Standard deviations (SD) are within pairs of patient.")
+    clusters = test.test(X, np.repeat(["a", "b"], 20), clusters=unit).verdict()
+    assert "20 whole clusters of patient" in clusters
+    single = test.test(X, ["one", *["many"] * 20, *["more"] * 19]).verdict()
+    assert single.endswith("one has one row: too few rows to tell whether it differs.")

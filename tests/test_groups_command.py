@@ -54,6 +54,7 @@ def test_a_design_is_that_of_the_library(shops, design):
     printed = json.loads(run(*options).stdout)
     test = GroupTest(n_permutations=99)
     expected = test.test(shops[["price", "amount"]], shops["shop"], **{design: shops["day"]})
+    assert printed.pop("warnings") == []
     assert printed == json.loads(json.dumps({"data": "sales", **expected.to_dict()}))
     assert printed["groups"][0]["group"] == "south"
     assert len(printed["pairs"]) == 6
@@ -85,7 +86,7 @@ def test_the_means_are_saved_and_applied(shops):
     ("arguments", "message"),
     [
         (["sales.csv"], "a column of groups, or a file for each group, is needed, got 1 file"),
-        (["north.csv", "east.csv", "--by", "price"], "--by: one file is needed with it, got 2"),
+        (["north.csv", "east.csv", "--by", "price"], "--by: one file is needed with --by, got 2"),
         (["sales.csv", "--by", "shp", "--drop", "day"], "did you mean 'shop'?"),
         (["sales.csv", "--by", "shop", "--strata", "shop"], "got 'shop' twice"),
         (["sales.csv", "--by", "shop"], "column 'day' must be numeric"),

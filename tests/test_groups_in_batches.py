@@ -275,3 +275,18 @@ def test_bad_batches_are_said_in_one_sentence(name, few_rows):
     call, words = BAD[name]
     with dask.config.set(scheduler="synchronous"), pytest.raises(MuhatError, match=words):
         call()
+
+
+@pytest.mark.parametrize("most", [2000, 11])
+def test_an_average_of_candidates_is_that_of_their_means(most, monkeypatch):
+    monkeypatch.setattr("muhat.groups._candidates.MAX_SOURCES", most)
+    rng = np.random.default_rng(3)
+    Z = rng.normal(size=(40, 30))
+    own = (Z**2).sum(axis=1) + rng.uniform(1, 3, 40)
+    candidates = GroupCandidates(GroupVectors(Z, rng.integers(1, 30, 40).astype(float), own))
+    rows, weights = np.array([3, 5, 17, 39]), rng.dirichlet(np.ones(15), 4)
+    each, averaged = candidates.at(rows), candidates.averaged(rows, weights)
+    expected = np.einsum("tm,mtr->tr", weights, each.means)
+    np.testing.assert_allclose(averaged.means, expected, atol=1e-12)
+    expected = np.einsum("tm,mt->t", weights, each.own_weights)
+    np.testing.assert_allclose(averaged.own_weights, expected, atol=1e-12)

@@ -498,7 +498,7 @@ class TestRefusals:
                 return self.batches
 
         self.refused(
-            r"^batches: every pass must read the same rows, got 30 and then 20; give a list",
+            r"^batches: every pass must read the same rows, got 30 and then 20; pass a list",
             Fewer(),
         )
         self.refused(
@@ -510,7 +510,9 @@ class TestRefusals:
     def test_a_number_too_large_for_the_type_of_the_first_batch(self):
         batches = [X.astype(np.float32), np.full((2, 3), 1e39)]
         place = r"in its row 0 \(row 60 of all, counted from 0\)"
-        self.refused(rf"^batch 1: .*finite in float32.*too large {place}; .*float64", batches)
+        self.refused(
+            rf"^batch 1: .*finite in float32.*too large for it {place}; .*float64", batches
+        )
 
     def test_a_missing_whole_number_of_a_data_frame_is_named_with_its_row(self):
         frame = pd.DataFrame(
@@ -532,7 +534,7 @@ class TestRefusals:
             BatchError, match=r"batch 700: .*an infinite value in its row 0"
         ) as caught:
             mu.fit_batches(iter(spoilt))
-        assert any("2800 rows before it are kept" in note for note in caught.value.__notes__)
+        assert any("2800 rows before the error are kept" in note for note in caught.value.__notes__)
         assert mu.n_samples_seen_ == 2800
         for batch in batches[701:]:
             mu.partial_fit(batch)

@@ -17,8 +17,10 @@ from paper.experiments.group_means import LAWS, averaged, by_group
 
 NAMES = (
     "rotated Gaussians",
+    "five clusters, radius 1",
     "five clusters, radius 2",
     "curve, d = 10",
+    "centres N(0, I), d = 2",
     "centres N(0, I), d = 10",
     "nothing in common, d = 2",
     "wine, shares differ much",
@@ -34,7 +36,7 @@ def settings(quick: bool) -> Settings:
         "seed": 2412,
         "draws": 40,
         "laws": list(NAMES),
-        "groups": [6, 12, 50],
+        "groups": [6, 8, 10, 20, 50],
         "sizes": [list(sizes) for sizes in (SIZES)],
         "block": 40,
     }
@@ -150,7 +152,7 @@ def details(results: Results) -> str:
     return "\n".join(["Means over draws, in percent.\n", *markdown(header, lines)])
 
 
-COLOURS = {6: "#D55E00", 12: "#E69F00", 50: "#0072B2"}
+COLOURS = {6: "#D55E00", 8: "#CC79A7", 10: "#E69F00", 20: "#009E73", 50: "#0072B2"}
 MARKERS = {"2": "o", "3": "s", "5": "D", "20": "v", "3 10 50": "*"}
 
 

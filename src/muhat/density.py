@@ -27,6 +27,8 @@ from muhat.kernels import Gaussian, Kernel, Mixture
 from muhat.kernels._base import terms
 from muhat.mean import KernelMean
 
+__all__ = ["MatchedMixture", "kmeans_start"]
+
 MAX_VARIANCE = 1e3
 """Largest variance of a component, in units of the spread: a wider one is flat to the kernel."""
 

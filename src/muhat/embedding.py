@@ -14,6 +14,8 @@ from muhat._validation import as_points, as_two_samples, frozen
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Mixture
 
+__all__ = ["Element", "Embedding"]
+
 
 class Element(ABC):
     """A vector of a space of functions: its values, its geometry and its algebra."""

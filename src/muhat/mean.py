@@ -65,6 +65,8 @@ from muhat.selection import Choice, KFold, LeaveOneOut, Rule
 from muhat.selection._base import unscored_choice
 from muhat.selection._on_factor import ProductProblem, can_choose_on_factor, choose_on_factor
 
+__all__ = ["KernelMean"]
+
 MAX_WEIGHT_RATIO = 1e30
 """Largest weight, and 1/(smallest), whose sums of squares stay in the float range."""
 

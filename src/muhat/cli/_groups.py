@@ -50,6 +50,7 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._progress import spinner
 from muhat.cli._reading import left_out_text, reading_options, readings_of, sample_names
+from muhat.cli._row_order import warn_of_alike_rows
 from muhat.cli._samples import check_same_columns, encoded, read_sample, values_of
 from muhat.cli._testing import checked_level, checked_tolerance
 from muhat.data import DataSet
@@ -155,8 +156,19 @@ def groups_command(
     shown = sys.stderr.isatty() and len(X) > MAX_QUIET_ROWS
     with spinner(f"testing {len(X):,} rows", shown=shown), errors_named({"GroupTest": table.name}):
         result = test.test(X, sample.groups, **sample.design)
+    if result.p_value <= level and not columns:
+        by_group = [table.data[sample.groups == group] for group in np.unique(sample.groups)]
+        advice = "; --clusters COLUMN permutes whole units, such as days"
+        warn_of_alike_rows(by_group, table.feature_names, advice)
     left_out = (*result.left_out, *sample.left_out)
-    result = replace(result, title=by, strata=strata, pairs_by=pairs, left_out=left_out)
+    result = replace(
+        result,
+        title=by,
+        strata=strata,
+        pairs_by=pairs,
+        clusters_by=clusters,
+        left_out=left_out,
+    )
     if out is not None:
         save_figure(figure_of_groups(result, level), out)
     if report is not None:
@@ -280,7 +292,10 @@ def _print(result: GroupResult, table: DataSet, level: float) -> None:
     console.print(_table(result))
     if len(result.groups) > 2 and result.groups[0].p_value <= level:
         console.print(WHICH_REST)
-    print_sentence(console, result.verdict(level), ALERT if result.p_value <= level else "bold")
+    verdict = result.verdict(level)
+    if result.which_deviations and result.which_deviations not in verdict:
+        console.print(result.which_deviations)
+    print_sentence(console, verdict, ALERT if result.p_value <= level else "bold")
 
 
 def _table(result: GroupResult) -> Table:

@@ -90,6 +90,16 @@ ToleranceText = Annotated[
         "the first of two samples.",
     ),
 ]
+BlockLength = Annotated[
+    int | None,
+    Option(
+        min=1,
+        metavar="ROWS",
+        show_default=False,
+        help="If consecutive rows depend on each other: permute blocks of this many rows. "
+        "P-values are then approximate.",
+    ),
+]
 FigureFile = Annotated[
     Path | None,
     Option(

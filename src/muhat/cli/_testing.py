@@ -24,6 +24,7 @@ from muhat.cli._command_line import errors_named, shown_warnings, standard_outpu
 from muhat.cli._options import (
     FOUND,
     AsJson,
+    BlockLength,
     Decimal,
     Distinct,
     Drop,
@@ -58,6 +59,7 @@ from muhat.cli._reading import (
     show_notes,
     without,
 )
+from muhat.cli._row_order import warn_of_alike_rows
 from muhat.cli._samples import (
     LargeSample,
     are_large,
@@ -118,6 +120,7 @@ def two_samples_command(
     standardize: Standardize = True,
     distinct: Distinct = False,
     tolerance: ToleranceText = None,
+    block_length: BlockLength = None,
     fail_below: FailBelow = None,
     drop: Drop = None,
     only_numeric: OnlyNumeric = False,
@@ -140,10 +143,12 @@ def two_samples_command(
         standardize=standardize,
         distinct=distinct,
         tolerance=checked_tolerance(tolerance),
+        block_length=block_length,
         n_permutations=permutations,
         random_state=random_state,
     )
-    is_large = by is None and not one_hot and len(files) == 2 and are_large(files)
+    has_two_tables = by is None and not one_hot and len(files) == 2
+    is_large = has_two_tables and block_length is None and are_large(files)
     with errors_named({"TwoSampleTest": "muhat test"}):
         if is_large:
             tested = _test_large_files(test, files, reading)
@@ -152,6 +157,8 @@ def two_samples_command(
         else:
             tested = _test_samples(test, _one_file(files, reading, one_hot, by))
     result = tested.result
+    if result.p_value <= level and block_length in (None, 1):
+        _warn_of_row_order(tested)
     if report is not None:
         lines = ""
         if not one_hot and not is_large:
@@ -243,6 +250,14 @@ def _test_large_files(
     show_notes(first, second)
     result = replace(result, left_out=left_out_text(columns, dropped))
     return _TestedSamples(result, (first, second))
+
+
+def _warn_of_row_order(tested: _TestedSamples) -> None:
+    """Warn of rows of samples in memory that are alike if they follow each other."""
+    first, second = tested.samples
+    if isinstance(first, DataSet) and isinstance(second, DataSet):
+        advice = "; --block-length ROWS permutes blocks of rows"
+        warn_of_alike_rows([first.data, second.data], first.feature_names, advice)
 
 
 def _python_lines(

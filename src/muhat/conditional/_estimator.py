@@ -44,6 +44,7 @@ from muhat.conditional._inputs import (
     split_columns,
     standardized_rows,
 )
+from muhat.conditional._landmarks import with_enough_landmarks
 from muhat.conditional._streams import JointSource
 from muhat.data import (
     ColumnMoments,
@@ -58,7 +59,7 @@ from muhat.data._copies import EqualRows
 from muhat.errors import MuhatError
 from muhat.filters import name_of
 from muhat.gram import Approximation
-from muhat.gram._plan import plan_in_memory, plan_one_pass
+from muhat.gram._plan import Plan, plan_in_memory, plan_one_pass
 from muhat.kernels import Kernel, Linear, Precomputed
 from muhat.selection import Choice
 
@@ -96,7 +97,8 @@ class ConditionalMean(
         refitted without each row, up to 300 rows; beyond, generalised cross-validation is used.
     gram : str, Nystrom or RandomFeatures, default='auto'
         How the Gram matrix is stored: 'dense', 'nystrom' or 'random-features'. 'auto' is 'dense' up
-        to 5,000 rows, and 500 landmarks beyond.
+        to 5,000 rows. Beyond, it takes 500 landmarks, or 1,000 or 2,000 if they miss more than
+        0.1 % of the trace of the Gram matrix and rows are few enough; ``gram_reason_`` says it.
     fit_intercept : bool, default=True
         Whether predictions tend to the mean of y far from all data. If False, they tend to zero, as
         in scikit-learn's ``KernelRidge``.
@@ -281,11 +283,15 @@ class ConditionalMean(
                 kernel = Precomputed(kernel(equal.first[:, None]))
             X = rows_taken(kernel, X, np.isin(np.arange(len(X)), equal.first))
         rows = RegressionRows(X, masses, different, kernel_y, bool(self.fit_intercept))
-        fits = []
+        fits, plans = [], []
         for each in kernels_to_try(kernel, self.bandwidth):
             choose = partial(choices_by_leaving_out, parts, each, rules)
-            fits.append(SpectralFit.from_rows(each, rows, plan, choose))
-        return self._keep(fits, kernel_y, outputs, taken, is_flat=y.ndim == 1, plan=plan)
+            refined = plan
+            if parts.gram == "auto" and isinstance(plan.gram, Approximation):
+                refined = with_enough_landmarks(plan, each, X)
+            plans.append(refined)
+            fits.append(SpectralFit.from_rows(each, rows, plans[-1], choose))
+        return self._keep(fits, kernel_y, outputs, taken, is_flat=y.ndim == 1, plans=plans)
 
     def _resolve_kernel(self, kernel: Kernel, X: Array, masses: Array) -> tuple[Kernel, Array]:
         """Return the kernel with every parameter a number, and x as it sees it."""
@@ -339,13 +345,14 @@ class ConditionalMean(
         )
         parts.check_enough(rules, rows.n)
         settings = plan.gram, rules, bool(self.fit_intercept)
-        fits: list[Fit] = [
-            rows.fit(parts, kernel, *settings)
-            for kernel in kernels_to_try(parts.kernel.resolve(rows.X), self.bandwidth)
-        ]
+        fits: list[Fit] = []
+        for kernel in kernels_to_try(parts.kernel.resolve(rows.X), self.bandwidth):
+            fits.append(rows.fit(parts, kernel, *settings))
+        plans = [plan] * len(fits)
         self._rows = self._copied = self.n_copies_ = None
         taken = np.broadcast_to(True, rows.n)
-        return self._keep(fits, kernel_y, np.empty((0, outputs)), taken, is_flat=is_flat, plan=plan)
+        empty = np.empty((0, outputs))
+        return self._keep(fits, kernel_y, empty, taken, is_flat=is_flat, plans=plans)
 
     def _keep(
         self,
@@ -355,10 +362,11 @@ class ConditionalMean(
         taken: Array,
         *,
         is_flat: bool,
-        plan: Any,
+        plans: Sequence[Plan],
     ) -> Self:
-        """Keep the best fit."""
+        """Keep the best fit, and the plan it was made by."""
         best = min(fits, key=attrgetter("choice.score"))
+        plan = plans[fits.index(best)]
         self.bandwidths_ = self.bandwidth_scores_ = None
         if self.bandwidth == "loo":
             self.bandwidths_ = np.array([*map(attrgetter("kernel.bandwidth"), fits)])

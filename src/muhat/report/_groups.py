@@ -119,8 +119,9 @@ def _groups_table(result: GroupResult) -> Table:
     note = (
         f"{WHICH_REST} The last column names the column of the data that differs most: +0.5 means "
         "that its mean is higher than in the rest by 0.5 standard deviations (SD) within groups; "
-        "SD × 2 means that its standard deviation is 2 times that within the rest."
-    )
+        "SD × 2 means that its standard deviation is 2 times that within the rest. "
+        f"{result.which_deviations}"
+    ).strip()
     titles.append("differs most in (SD)")
     return Table("Every group against the rest", titles, rows, note=note)
 
@@ -184,9 +185,20 @@ def _assumptions(result: GroupResult) -> list[str]:
         "differ, the p-values of the other groups are approximate.",
         "The p-value of a pair comes from permutations of these two groups only, and is corrected "
         "for the number of pairs. It is valid whatever the other groups are.",
+        *_cluster_assumptions(result),
         *_tolerance_assumptions(result),
         "A group without a detected difference can still differ: with few rows, only large "
         "differences are detected.",
+    ]
+
+
+def _cluster_assumptions(result: GroupResult) -> list[str]:
+    if getattr(result, "n_clusters", None) is None:
+        return []
+    return [
+        "If clusters differ in size, p-values are exact only if the sizes do not depend on the "
+        "group. Where sizes are found to depend on it, as many rows of each cluster are compared, "
+        "and the verdict says so."
     ]
 
 

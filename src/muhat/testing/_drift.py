@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import replace
 from functools import partial
 from math import ceil
 from typing import Any, Self
@@ -24,7 +23,6 @@ from muhat._summary import (
     MAX_SUMMARY_ROWS,
     NEUTRAL,
     EstimatorHtmlReprMixin,
-    HtmlReprMixin,
     Summary,
 )
 from muhat._text import agree, count, listed
@@ -35,18 +33,17 @@ from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import Nystrom
 from muhat.kernels import Precomputed
 from muhat.testing._base import as_rows, check_flag
-from muhat.testing._copies import copies_note
+from muhat.testing._drift_results import N_FEATURES_NAMED, DriftResult
+from muhat.testing._drift_rows import DrawnRows
 from muhat.testing._ladder import as_kernels
-from muhat.testing._marginals import FeatureDifference
-from muhat.testing._results import LEVEL, TOO_FEW_DISTINCT, TwoSampleResult, change_header
 from muhat.testing._samples import (
     ConstantColumns,
     TestSample,
     as_named_source,
     in_column_order,
 )
+from muhat.testing._two_sample_results import TwoSampleResult
 from muhat.testing._two_samples import TwoSampleTest
-from muhat.testing._wording import change_text, size_text
 
 MAX_ROWS_DENSE, N_LANDMARKS = 400, 200
 """Of the default test: rows up to which the Gram matrix is whole, landmarks beyond."""
@@ -66,195 +63,8 @@ PERMUTATIONS_PER_LEVEL = 2
 BATCH_OVER_REFERENCE = 4
 """Rows of a batch tested per row of the reference: more would hardly lower the variance."""
 
-N_FEATURES_NAMED = 5
-"""Features that a result names, the most changed first."""
-
 N_BATCHES_NAMED = 5
 """Batches that the verdict names, the latest that have drifted."""
-
-
-@dataclass(frozen=True, eq=False)
-class DriftResult(HtmlReprMixin):
-    """The result of testing one batch.
-
-    Attributes
-    ----------
-    number : int
-        The batch's number, from 1.
-    name : str
-        What it was called, or its number.
-    n : int
-        Its number of rows.
-    p_value : float
-        The p-value of the test against the reference; exact unless blocks are permuted.
-    statistic : float
-        The combined statistic: the soft maximum of the normal scores of all statistics.
-    mmd : float
-        The effect size: the distance between the two kernel means, for the kernel of the largest
-        statistic.
-    level : float
-        The share of alpha that was spent on this batch.
-    spent : float
-        The sum of these shares so far.
-    is_alarm : bool
-        Whether p_value ≤ level.
-    is_exact : bool
-        Whether the p-value is exact, as it is unless blocks of rows that depend on each other are
-        permuted.
-    features : tuple of FeatureDifference
-        The most changed features first, five at most; shifts are the batch's mean less the
-        reference's.
-    digest : str
-        A hash of the rows: two batches with the same digest have the same rows.
-    is_reachable : bool
-        Whether an alarm is possible: with very few rows there are too few permutations for a
-        p-value at or below the level.
-    test : TwoSampleResult or None
-        The full result of the test, where X is the reference and Y the batch; None in the history
-        of a detector.
-    is_at_floor : bool
-        Whether p_value is the smallest value that the permutations can give, and so only a bound.
-    n_reference : int
-        Rows of the reference that the batch was compared with.
-    n_copies, n_shared : int
-        Rows that are exact copies of others of the batch or the reference, and rows of the batch
-        that are also in the reference.
-    too_few_distinct : bool
-        Whether ``distinct=True`` left too few rows to compare: p_value is then 1.
-    n_dropped : int
-        Rows of the batch and of the reference that ``distinct=True`` dropped as exact copies.
-    """
-
-    number: int
-    name: str
-    n: int
-    p_value: float
-    statistic: float
-    mmd: float
-    level: float
-    spent: float
-    is_alarm: bool
-    is_exact: bool
-    features: tuple[FeatureDifference, ...]
-    digest: str
-    is_reachable: bool = True
-    test: TwoSampleResult | None = None
-
-    is_at_floor: bool = False
-    n_reference: int = 0
-    n_copies: int = 0
-    n_shared: int = 0
-    too_few_distinct: bool = False
-    n_dropped: int = 0
-
-    @classmethod
-    def from_test(
-        cls,
-        test: TwoSampleResult,
-        number: int,
-        name: str,
-        drawn: _DrawnRows,
-        level: float,
-        spent: float,
-        n_reference: int,
-    ) -> DriftResult:
-        """Return the result of a batch from its test, with the size of the reference."""
-        return cls(
-            number=number,
-            name=name,
-            n=drawn.n,
-            p_value=test.p_value,
-            statistic=test.statistic,
-            mmd=test.mmd,
-            level=level,
-            spent=spent,
-            is_alarm=test.p_value <= level,
-            is_exact=test.is_exact,
-            features=test.features[:N_FEATURES_NAMED],
-            digest=drawn.digest,
-            is_reachable=test.least_p_value <= level,
-            test=test,
-            is_at_floor=test.is_at_floor,
-            n_reference=test.n,
-            n_copies=test.n_copies,
-            n_shared=test.n_shared,
-            too_few_distinct=test.too_few_distinct,
-            n_dropped=n_reference + len(drawn.rows) - test.n - test.m,
-        )
-
-    def verdict(self) -> str:
-        """Return whether the batch has drifted, what changed most, and what was dropped."""
-        if not self.n_dropped:
-            return self._finding()
-        dropped = f"{self.n_dropped:,} exact copies of rows were"
-        if self.n_dropped == 1:
-            dropped = "1 exact copy of a row was"
-        return f"{self._finding()} {dropped} dropped before the test."
-
-    def _finding(self) -> str:
-        """Return whether the batch has drifted, and what changed most."""
-        p = p_text(self.p_value, self.is_at_floor)
-        if not self.is_exact:
-            p = f"approximate {p}"
-        rows = rows_text(self.n)
-        if self.too_few_distinct:
-            return f"No drift detected in {self.name}: {TOO_FEW_DISTINCT} ({rows}, {p})."
-        if not self.is_reachable:
-            too_few = f"{self.name} has too few rows to raise an alarm, whatever their values"
-            return f"{too_few} ({rows}, {p}). {self._needed_text}."
-        if not self.is_alarm:
-            return f"No drift detected in {self.name} ({rows}, {p}). {self._needed_text}."
-        names = ("the reference", self.name)
-        found = f"Drift detected in {self.name} ({rows}, {p}). {self._where(names)}".rstrip()
-        n = self.n + self.n_reference
-        return f"{found} {copies_note(self.n_copies, self.n_shared, n, names)}".rstrip()
-
-    @property
-    def most_changed(self) -> str:
-        """The column that changed most; empty if no single one did, or none was compared."""
-        if not self.features or (self.is_alarm and self.features[0].p_value > LEVEL):
-            return ""
-        return self.features[0].name
-
-    def _where(self, names: tuple[str, str]) -> str:
-        """Return which column changed most, and in which direction."""
-        if not self.most_changed:
-            if len(self.features) < 2:
-                return ""
-            return (
-                "No single column changed significantly: the change is in how columns vary "
-                "together, or in small changes of many columns."
-            )
-        sizes = (max(2, self.n_reference), self.n)
-        change = change_text(self.features[0], sizes, names, "than in the reference")
-        return f"Largest change: {change}."
-
-    @property
-    def _needed_text(self) -> str:
-        """The p-value that raises an alarm for this batch, in words."""
-        needed = f"An alarm for this batch needs p ≤ {self.level:.3g}"
-        return f"{needed}, because the probability of false alarms is divided among all batches"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the numbers in JSON's types."""
-        found = {}
-        for each in fields(self):
-            if each.name != "test":
-                found[each.name] = getattr(self, each.name)
-        found["features"] = [asdict(each) for each in self.features]
-        return {**found, "verdict": self.verdict()}
-
-    def _summary(self) -> Summary:
-        rows = []
-        for each in self.features:
-            rows.append((each.name, size_text(each), f"p = {each.p_value:.2g}"))
-        tone = NEUTRAL
-        if self.is_alarm:
-            tone = BAD
-        return Summary(self.verdict(), change_header("the reference", self.name), rows, tone)
-
-    def __repr__(self) -> str:
-        return f"DriftResult({self.verdict()})"
 
 
 class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
@@ -575,7 +385,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             simplefilter("ignore", ConstantColumns)  # which a monitor would repeat for every batch
             return test.test(*samples, names=("the reference", name))
 
-    def _draw_rows(self, X: Any, reset: bool = False, any_order: bool = True) -> _DrawnRows:
+    def _draw_rows(self, X: Any, reset: bool = False, any_order: bool = True) -> DrawnRows:
         """Return rows of a batch, or of the reference in ``fit``, which defines the columns."""
         name, size = "batch", BATCH_OVER_REFERENCE * self.n_reference
         if reset:
@@ -584,7 +394,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         found = as_named_source(f"DriftDetector: {name}", X)
         if found is None:
             rows = self._rows_in_memory(X, name, reset, any_order)
-            drawn = _DrawnRows.from_rows(rows, size, length, self._seed)
+            drawn = DrawnRows.from_rows(rows, size, length, self._seed)
         elif length > 1:
             needed = "rows in memory are needed with block_length"
             raise MuhatError("DriftDetector", needed, "batches", "give an array or a data frame")
@@ -596,7 +406,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             sample = TestSample.from_source(source, None, size, self._seed)
             self._check_columns(sample.n_columns, columns, reset)
             rows = sample.drawn.rows
-            drawn = _DrawnRows(rows, sample.n, _digest(rows, sample.n))
+            drawn = DrawnRows.from_draw(rows, sample.n)
         least = 1
         if reset or length > 1:
             least = 2 * length
@@ -687,37 +497,11 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             raise MuhatError("DriftDetector", needed, test.block_length, advice)
 
 
-@dataclass(frozen=True, eq=False)
-class _DrawnRows:
-    """Rows that were drawn from a batch of n, and a digest that tells it from others."""
-
-    rows: Array
-    n: int
-    digest: str
-
-    @classmethod
-    def from_rows(cls, rows: Array, size: int, block: int, seed: int) -> _DrawnRows:
-        """Draw whole blocks of rows at random, in their order; all rows if they are few."""
-        blocks = len(rows) // block
-        digest = _digest(rows, len(rows))
-        if len(rows) <= size or blocks < 2:
-            return cls(rows, len(rows), digest)
-        chosen = np.sort(
-            np.random.default_rng(seed).choice(blocks, max(2, size // block), replace=False)
-        )
-        numbers = (chosen[:, None] * block + np.arange(block)).ravel()
-        return cls(rows[numbers], len(rows), digest)
-
-
 def _with_columns(X: Any, order: list[int]) -> Any:
     """Return the columns of an array or a data frame at these places."""
     if hasattr(X, "iloc"):
         return X.iloc[:, order]
     return X[:, order]
-
-
-def _digest(rows: Array, n: int) -> str:
-    return hashlib.sha256(np.ascontiguousarray(rows).tobytes() + str(n).encode()).hexdigest()[:16]
 
 
 def share_of(number: int, horizon: int) -> float:

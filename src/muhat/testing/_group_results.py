@@ -172,6 +172,8 @@ class GroupResult(Result):
         The name of the column of pairs, "" if it has no name; None without pairs.
     n_clusters : int or None
         How many clusters are compared; None without clusters.
+    clusters_by : str or None
+        The name of the column of clusters, "" if it has no name; None without clusters.
     """
 
     n: int
@@ -186,6 +188,7 @@ class GroupResult(Result):
     strata: str | None = None
     pairs_by: str | None = None
     n_clusters: int | None = None
+    clusters_by: str | None = None
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: which groups differ, and in what."""
@@ -204,7 +207,8 @@ class GroupResult(Result):
             sentences = self._tolerance_sentences(many, found, level)
         else:
             sentences = [self._many_differ(many, found, level)]
-        return " ".join([*sentences, self._where(level)]).strip().replace("  ", " ")
+        sentences += [self._where(level), self._single_rows(level)]
+        return " ".join(each for each in sentences if each)
 
     def _nothing_found(self, many: str, found: str, level: float) -> str:
         """Return that no difference was found, also not by more than a tolerance."""
@@ -213,23 +217,45 @@ class GroupResult(Result):
         sentence = f"No difference between {many} detected{self._within} {found}."
         if self.tolerance is not None:
             sentence += f" {self.tolerance.no_difference}"
-        return sentence + self._single_group(level)
+        sentences = [sentence + self._single_group(level), self._single_rows(level)]
+        return " ".join(each for each in sentences if each)
+
+    def _single_rows(self, level: float) -> str:
+        """Return a sentence on groups of one row that are not found to differ; empty if none."""
+        names = [str(each.group) for each in self.groups if each.n == 1 and each.p_value > level]
+        if not names:
+            return ""
+        if len(names) == 1:
+            return f"{names[0]} has one row: too few rows to tell whether it differs."
+        return f"{_listed(names)} have one row each: too few rows to tell whether they differ."
 
     @property
     def _within(self) -> str:
         """Within what groups are compared, with a space before it; empty for rows alone."""
-        words = ""
-        for what in ("strata", "pairs"):
-            field = {"strata": "strata", "pairs": "pairs_by"}[what]
-            title = getattr(self, field, None)  # results saved by earlier versions have none
-            if title is not None:
-                words += f" within {what}"
-            if title:
-                words += f" of {title}"
+        words = "".join(f" within {each}" for each in self._strata_and_pairs)
         n_clusters = getattr(self, "n_clusters", None)
         if n_clusters is not None:
-            words += f" when {n_clusters:,} whole clusters are compared"
+            clusters = _of("clusters", getattr(self, "clusters_by", None))
+            words += f" when {n_clusters:,} whole {clusters} are compared"
         return words
+
+    @property
+    def _strata_and_pairs(self) -> list[str]:
+        """Within what rows are compared, as "pairs of patient"."""
+        found = []
+        for what, field in (("strata", "strata"), ("pairs", "pairs_by")):
+            title = getattr(self, field, None)  # results saved by earlier versions have none
+            if title is not None:
+                found.append(_of(what, title))
+        return found
+
+    @property
+    def which_deviations(self) -> str:
+        """What standard deviations (SD) are within, as a sentence; empty for rows alone."""
+        if not self._strata_and_pairs:
+            return ""
+        within = " and ".join(self._strata_and_pairs)
+        return f"Standard deviations (SD) are within {within}."
 
     @property
     def _both(self) -> str:
@@ -344,7 +370,7 @@ class GroupResult(Result):
             if p_of_column[one.column] <= level or change.kind == "spread":
                 changes.append(change)
         if changes:
-            return f"Largest difference: {max(changes, key=_size_of_change).words}."
+            return self._largest_difference(max(changes, key=_size_of_change))
         if self.features[0].p_value > level:
             if len(self.features) == 1:
                 return ""
@@ -352,8 +378,15 @@ class GroupResult(Result):
         different = {str(each.group) for each in self.groups if each.p_value <= level}
         for each in self.features:
             if each.p_value <= level and (each.group in different or not different):
-                return f"Largest difference: {self._change_of_column(each).words}."
+                return self._largest_difference(self._change_of_column(each))
         return ""
+
+    def _largest_difference(self, change: _Change) -> str:
+        """Return a change as a sentence, and which standard deviations it is in."""
+        sentence = f"Largest difference: {change.words}."
+        if self.which_deviations and change.shares is None and change.kind != "shape":
+            sentence += f" {self.which_deviations}"
+        return sentence
 
     def _change_of_column(self, each: GroupFeature) -> _Change:
         """Return how the group that adds most to a column's difference differs in it."""
@@ -435,6 +468,13 @@ def _size_of_change(change: _Change) -> float:
 
 def _label(each: GroupDifference) -> str:
     return str(each.group)
+
+
+def _of(what: str, title: str | None) -> str:
+    """Return "pairs of patient"; "pairs" if the column has no name."""
+    if not title:
+        return what
+    return f"{what} of {title}"
 
 
 def _listed(names: list[str]) -> str:

@@ -88,7 +88,7 @@ class GroupTest(PermutationTest):
         As in `TwoSampleTest`; λ is 0.1, 0.01 and 0.001 of the largest eigenvalue.
     gram : {'auto', 'dense', 'nystrom', 'random-features'} or Approximation, default='auto'
         How Gram matrices are stored. 'auto' is 'dense' up to 500 rows, and uses 200 landmarks
-        beyond. The p-value is always exact.
+        beyond. The level of the test does not depend on it.
     standardize : bool, default=True
         Whether columns are scaled to mean 0 and variance 1, over all groups together.
     tolerance : float or 'halves', default=None
@@ -212,6 +212,7 @@ class GroupTest(PermutationTest):
             strata=_title_of(codes, "strata"),
             pairs_by=_title_of(codes, "pairs"),
             n_clusters=_n_clusters(codes, design),
+            clusters_by=_title_of(codes, "clusters"),
             rows_together=int(design.sizes[0]) if design.are_bins else 1,
             tolerance=found.tolerance,
             left_out=design.left_out,

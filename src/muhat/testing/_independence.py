@@ -215,6 +215,7 @@ class IndependenceTest(PermutationTest):
             n=pairs.n,
             correlation=permuted.correlation,
             rank_correlation=pairs.rank_correlation,
+            explained=pairs.explained,
             x_names=pairs.x.names,
             y_names=pairs.y.names,
             n_copies=pairs.n_copies,

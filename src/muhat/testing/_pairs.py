@@ -14,6 +14,7 @@ from muhat.data._copies import EqualRows
 from muhat.errors import MuhatError
 from muhat.kernels import Kernel, Precomputed
 from muhat.testing._distances import features_for, ranks_among
+from muhat.testing._explained import ExplainedVariance
 from muhat.testing._gram import PooledSpectrum
 from muhat.testing._ranks import as_ranks
 from muhat.testing._side_gram import GramForm, SideGram
@@ -102,6 +103,13 @@ class Pairs:
         x_ranks = ranks_among(np.sort(x, axis=0), x)
         y_ranks = ranks_among(np.sort(y, axis=0), y)
         return float(np.corrcoef(x_ranks[:, 0], y_ranks[:, 0])[0, 1])
+
+    @property
+    def explained(self) -> ExplainedVariance | None:
+        """How much of the variance of one side the other explains, if one side is one column."""
+        if self.x.has_row_numbers or self.y.has_row_numbers or self.constant:
+            return None
+        return ExplainedVariance.from_rows(self.x.rows, self.y.rows)
 
     @property
     def standardized(self) -> Pairs:

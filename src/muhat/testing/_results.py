@@ -1,38 +1,31 @@
-"""The results of tests: p-values, effect sizes, every statistic, and verdicts in words."""
+"""What every result of a test has, and that of a test of independence: p-values and verdicts."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
 from muhat._arrays import Array
 from muhat._messages import option
 from muhat._reportable import Reportable
 from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
 from muhat._text import agree, count, listed
-from muhat._validation import as_frame, as_points
-from muhat._wording import is_at_floor, p_value_text, rows_text
-from muhat.data import ColumnMoments, DataSet
-from muhat.embedding import Element
-from muhat.errors import MuhatError
+from muhat._wording import is_at_floor, p_value_text
 from muhat.kernels import Kernel
-from muhat.testing._copies import copies_note
-from muhat.testing._marginals import FeatureDifference
+from muhat.testing._explained import ExplainedVariance
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._statistics import Statistic
-from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import (
     MIN_STANDARD_ERRORS,
-    change_text,
-    change_title,
-    size_text,
     source_columns,
 )
 
 MONOTONE_CORRELATION = 0.9
 """Rank correlation from which on y rises or falls with x, however few rows there are."""
+
+MIN_SHARE_EXPLAINED, MIN_SHARE_BEYOND = 0.05, 0.15
+"""Share of a variance from which on a verdict says that it is explained: of any, and beyond the
+square of a rank correlation that is named already."""
 
 LEVEL = 0.05
 """The level at which a verdict calls samples different, or columns dependent."""
@@ -40,20 +33,11 @@ LEVEL = 0.05
 N_NAMED = 5
 """Rows that a result names, of each sample."""
 
-FEW_ROWS = 8
-"""Rows of the smaller sample below which a verdict says that only large differences show."""
-
 NO_SINGLE_COLUMN = (
     "No single column differs significantly: the difference is in how columns vary together, or "
     "in small differences of many columns."
 )
 """What a verdict says where samples or groups differ, but no column by itself."""
-
-DEFAULT_NAMES = ("X", "Y")
-"""What two samples are called, unless they have names."""
-
-TOO_FEW_DISTINCT = "after exact copies of rows were dropped, too few rows were left to compare"
-"""What a verdict says where dropping copies leaves one sample without rows, or both with one."""
 
 
 @dataclass(frozen=True)
@@ -235,292 +219,6 @@ def result_fields(table: PermutationTable, candidates: Candidates) -> dict[str, 
     }
 
 
-@dataclass(frozen=True, eq=False)
-class Witness:
-    """The function that shows where samples differ, of rows in their own units and columns.
-
-    Parameters
-    ----------
-    element : Embedding or FeatureEmbedding
-        The function of standardized rows.
-    moments : ColumnMoments or None
-        What rows are standardized by, if they are.
-    columns : tuple of str or None
-        The names of the columns, if they have names.
-    """
-
-    element: Element
-    moments: ColumnMoments | None = None
-    columns: tuple[str, ...] | None = None
-
-    def __call__(self, X: Any) -> Array:
-        """Return the function's values at rows; columns of a data frame are found by name."""
-        if isinstance(X, DataSet):
-            X = X.data
-        else:
-            X = as_frame(X)
-        if self.columns is not None and hasattr(X, "columns"):
-            names = list(map(str, X.columns))
-            missing = [name for name in self.columns if name not in names]
-            if missing:
-                needed = f"the columns of the samples are needed, such as {missing[0]!r}"
-                raise MuhatError("witness", needed, ", ".join(map(repr, names[:N_NAMED])))
-            X = np.column_stack([np.asarray(X[name]) for name in self.columns])
-        if len(getattr(X, "shape", ())) == 1:
-            X = np.asarray(X)[:, None]
-        rows = as_points(X)
-        if self.moments is None:
-            return self.element(rows)
-        if rows.shape[1] != len(self.moments.mean):
-            needed = f"rows with {len(self.moments.mean)} columns are needed"
-            raise MuhatError("witness", needed, f"shape {rows.shape}")
-        return self.element(self.moments.standardized(rows.astype(np.float64)))
-
-
-@dataclass(frozen=True, eq=False)
-class WitnessedRows:
-    """The rows of both samples as pictures show them; beyond 20,000 in both, some at random."""
-
-    numbers_x: Array
-    """Of the rows of X, shape (n,)."""
-    numbers_y: Array
-    """Of the rows of Y, shape (m,)."""
-    witness_x: Array
-    """The witness at these rows of X, shape (n,)."""
-    witness_y: Array
-    """The witness at these rows of Y, shape (m,)."""
-    columns_x: Array
-    """The two columns that differ most, at these rows of X: shape (n, 2), or (n, 1) of one."""
-    columns_y: Array
-    """The same of Y."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TwoSampleResult(Result):
-    """Whether two samples come from one distribution, and where they differ.
-
-    Attributes
-    ----------
-    p_value, statistic, permuted, n_permutations, is_complete, best, tests, least_p_value
-        As for every ``Result``.
-    n, m : int
-        The numbers of rows.
-    rows_together : int
-        How many rows are permuted together, as a bin or a block.
-    is_exact : bool
-        Whether the p-value is exact; it is approximate where rows that depend on each other were
-        permuted in blocks.
-    mmd : float
-        The effect size: the distance between the kernel means of the samples, for the kernel of the
-        largest statistic. Noise makes it larger than the distance between the distributions.
-    mmd_interval : tuple of two floats
-        An approximate 95 % confidence interval of that distance between the distributions the
-        samples come from, around the unbiased estimate. ``mmd`` is larger by its noise, and may lie
-        above the interval.
-        It covers in 80 to 90 % of cases only where the distributions differ by a few rows far away
-        from all others, of which a sample may have none.
-    witness : Witness
-        A function that is larger where the first sample is denser. The difference of its means over
-        X and Y is the largest statistic. It is known up to a constant, and its argument is rows in
-        the units of the samples.
-    features : tuple of FeatureDifference
-        How each column differs by itself, the one that differs most first.
-    at_rows : WitnessedRows
-        The witness at the rows of both samples, for pictures and for ``rows_x`` and ``rows_y``.
-    names : tuple of two strings
-        What the verdict calls the samples.
-    n_copies : int
-        Rows that are exact copies of an earlier row of the same sample; estimated beyond 20,000
-        different rows.
-    n_shared : int
-        Rows of Y that are exact copies of a row of X; estimated likewise.
-    has_same_rows, is_constant : bool
-        Whether both samples are the same rows, and whether all rows are equal.
-    too_few_distinct : bool
-        Whether ``distinct=True`` left too few rows to compare: p is then 1.
-    left_out : tuple of str
-        Sentences on what of the data was not tested, with which the verdict ends.
-    tolerance : Tolerance or None
-        What was allowed, in which kernel, and whether the samples differ by more.
-    """
-
-    n: int
-    m: int
-    rows_together: int
-    is_exact: bool
-    mmd: float
-    mmd_interval: tuple[float, float]
-    witness: Witness
-    features: tuple[FeatureDifference, ...]
-    at_rows: WitnessedRows
-    names: tuple[str, str] = DEFAULT_NAMES
-    n_copies: int = 0
-    n_shared: int = 0
-    has_same_rows: bool = False
-    is_constant: bool = False
-    too_few_distinct: bool = False
-    left_out: tuple[str, ...] = ()
-    tolerance: Tolerance | None = None
-
-    @property
-    def witness_x(self) -> Array:
-        """The witness at the rows of X, shape (n,); beyond 20,000 rows in both, at some of them."""
-        return self.at_rows.witness_x
-
-    @property
-    def witness_y(self) -> Array:
-        """The witness at the rows of Y, shape (m,); beyond 20,000 rows in both, at some of them."""
-        return self.at_rows.witness_y
-
-    @property
-    def rows_x(self) -> Array:
-        """The rows of X that are least like Y, in order: where the witness is largest."""
-        return self.at_rows.numbers_x[self.witness_x.argsort(kind="stable")[::-1]]
-
-    @property
-    def rows_y(self) -> Array:
-        """The rows of Y that are least like X, in order: where the witness is smallest."""
-        return self.at_rows.numbers_y[self.witness_y.argsort(kind="stable")]
-
-    @property
-    def details(self) -> str:
-        """How the p-value was made: permutations, statistics, and the largest of these."""
-        if self.rows_together == 1:
-            return super().details
-        what = "blocks"
-        if self.is_exact:
-            what = "bins"
-        details = f"{super().details}, {what} of {self.rows_together} rows"
-        if self.is_exact:
-            return details
-        return f"{details}, approximate"
-
-    def _finding(self, level: float) -> str:
-        """Return what the test finds at a level: whether the samples differ, and where most."""
-        samples = self._samples_text
-        nothing = f"No difference between {samples}"
-        if self.is_constant:
-            return f"{nothing}: all rows of both are equal (p = 1)."
-        if self.too_few_distinct:
-            return f"{nothing} detected: {TOO_FEW_DISTINCT} (p = 1)."
-        if self.has_same_rows:
-            return f"{nothing}: both consist of the same rows ({self.p_text})."
-        if self.is_too_small(level):
-            return self._too_few(f"{samples} differ", self._units_text, level)
-        finding = f"{nothing} detected"
-        if self.p_value <= level:
-            finding = f"{sentence_start(samples)} differ"
-        approximate = "approximate "
-        if self.is_exact:
-            approximate = ""
-        sentences = [
-            f"{finding} ({approximate}{self.p_text}).",
-            self._few_rows_text(level),
-            self._tolerance_text(level),
-            self._where(level),
-            self._copies_text(self.p_value <= level),
-        ]
-        return " ".join(filter(None, sentences))
-
-    def _few_rows_text(self, level: float) -> str:
-        """Return that few rows show little, where they show nothing."""
-        if self.p_value <= level or min(self.n, self.m) >= FEW_ROWS:
-            return ""
-        return "With so few rows, only a very large difference could be detected."
-
-    def _tolerance_text(self, level: float) -> str:
-        """Return whether the samples differ by more than the tolerance; empty without one."""
-        if self.tolerance is None:
-            return ""
-        if self.p_value > level:
-            return self.tolerance.no_difference
-        p = p_value_text(self.tolerance.p_value, self.n_permutations, self.is_complete)
-        return self.tolerance.finding(level, p)
-
-    @property
-    def _samples_text(self) -> str:
-        """Both samples with their numbers of rows, by their names if they have names."""
-        if tuple(self.names) == DEFAULT_NAMES:
-            return f"the samples of {self.n:,} and {self.m:,} rows"
-        first, second = self.names
-        return f"{first} ({rows_text(self.n)}) and {second} ({rows_text(self.m)})"
-
-    @property
-    def _units_text(self) -> str:
-        """What is permuted, as words that follow "with": rows, or blocks or bins of them."""
-        if self.rows_together == 1:
-            return "so few rows"
-        what = "blocks"
-        if self.is_exact:
-            what = "bins"
-        n, m = (each // self.rows_together for each in (self.n, self.m))
-        return f"{n:,} and {m:,} {what} of {self.rows_together} rows"
-
-    def _summary(self) -> Summary:
-        names = getattr(self, "names", DEFAULT_NAMES)  # results saved by earlier versions have none
-        rows = []
-        for each in self.features:
-            p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
-            rows.append((each.name, size_text(each), p))
-        tone = NEUTRAL
-        if self.p_value <= LEVEL:
-            tone = FOUND
-        return Summary(self.verdict(), change_header(*names), rows, tone)
-
-    @property
-    def is_same(self) -> bool:
-        """Whether the samples are the same rows, or all rows are equal: no row stands out then."""
-        return self.has_same_rows or self.is_constant
-
-    @property
-    def copies_note(self) -> str:
-        """What copies of rows do to the p-value, as sentences; empty without copies."""
-        return self._copies_text(is_found=True)
-
-    def _copies_text(self, is_found: bool) -> str:
-        n = self.n + self.m
-        return copies_note(self.n_copies, self.n_shared, n, self.names, is_found)
-
-    def _where(self, level: float) -> str:
-        """Return which column differs most, and in which direction."""
-        if not self.features:
-            return ""
-        most = self.features[0]
-        if self.p_value > level:
-            if most.p_value > level:
-                return ""
-            return (
-                f"Tested alone, {most.name} has p = {most.p_value:.2g}. Treat this as a hint only, "
-                "because the test of all columns together found no difference."
-            )
-        if most.p_value > level and len(self.features) > 1:
-            return NO_SINGLE_COLUMN
-        change = change_text(most, (self.n, self.m), self.names, f"in {self.names[1]}")
-        return f"Largest difference: {change}."
-
-    def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
-        """Return the numbers in JSON's types, and the rows of each sample least like the other.
-
-        Rows are counted from 1, as in the text.
-        """
-        return {
-            "n": self.n,
-            "m": self.m,
-            "names": list(self.names),
-            **super().to_dict(level),
-            "n_copies": self.n_copies,
-            "n_shared": self.n_shared,
-            "rows_together": self.rows_together,
-            "is_exact": self.is_exact,
-            "mmd": self.mmd,
-            "mmd_interval": list(self.mmd_interval),
-            "rows_x": (self.rows_x[:N_NAMED] + 1).tolist(),
-            "rows_y": (self.rows_y[:N_NAMED] + 1).tolist(),
-            "features": [asdict(each) for each in self.features],
-            "tolerance": None if self.tolerance is None else self.tolerance.to_dict(),
-        }
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class IndependenceResult(Result):
     """Whether the columns x and the columns y are dependent.
@@ -537,6 +235,9 @@ class IndependenceResult(Result):
     rank_correlation : float or None
         Spearman's rank correlation, for the direction of the dependence: of one column and one
         column; None otherwise.
+    explained : ExplainedVariance or None
+        The share of the variance of one column that the other side explains, by groups of its
+        values or by bins: where one side is one column, and the other is one too or has few values.
     x_names, y_names : tuple of str or None
         The names of the columns, where data frames were given.
     n_copies : int
@@ -569,6 +270,7 @@ class IndependenceResult(Result):
     left_out: tuple[str, ...] = ()
     rank_correlation: float | None = None
     p_value_distinct: float | None = None
+    explained: ExplainedVariance | None = None
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level, how sure, how strong and in which direction."""
@@ -585,10 +287,8 @@ class IndependenceResult(Result):
         if self.p_value > level:
             return f"No dependence between {x} and {y} detected ({rows}).{self._on_copies}"
         limit = self._not_tested(x, y)
-        scale = "on a scale from 0 (independent) to 1. It is not comparable with Pearson's r"
-        strength = f" The kernel correlation is {self.correlation:.2g}, {scale}."
-        direction = self._direction(x, y) + strength
-        return f"{x} and {y} are dependent ({rows}).{limit}{direction}{self._on_copies}"
+        strength = self._direction(x, y) or self._explained_text(x, y)
+        return f"{x} and {y} are dependent ({rows}).{limit}{strength}{self._on_copies}"
 
     def _not_tested(self, x: str, y: str) -> str:
         """Return that single columns are not tested, after a space; empty without several."""
@@ -613,14 +313,31 @@ class IndependenceResult(Result):
         # Under independence √(n − 1) times the rank correlation is about N(0, 1).
         is_clear = abs(self.rank_correlation) * (self.n - 1) ** 0.5 >= MIN_STANDARD_ERRORS
         if not is_clear and abs(self.rank_correlation) < MONOTONE_CORRELATION:
-            return f" {y} has no clear upward or downward trend with {x} {measured}."
+            trend = f" {y} has no clear upward or downward trend with {x} {measured}."
+            return trend + self._explained_text(x, y)
         tendency = "lower"
         if self.rank_correlation > 0:
             tendency = "higher"
-        return f" Where {x} is higher, {y} tends to be {tendency} {measured}."
+        found = f" Where {x} is higher, {y} tends to be {tendency} {measured}."
+        explained = self.explained
+        if explained is None or explained.share < self.rank_correlation**2 + MIN_SHARE_BEYOND:
+            return found
+        return found + self._explained_text(x, y)
+
+    def _explained_text(self, x: str, y: str) -> str:
+        """Return how much of a variance is explained, with a space before it; empty if little."""
+        if self.explained is None or self.explained.share < MIN_SHARE_EXPLAINED:
+            return ""
+        if self.explained.by == "y":
+            x, y = y, x
+        return f" {x} explains about {100 * self.explained.share:.0f} % of the variance of {y}."
 
     def _effect_rows(self) -> list[tuple[str, str]]:
-        return [("kernel correlation (from 0, independent, to 1)", f"{self.correlation:.2g}")]
+        rows = [("kernel correlation (from 0, independent, to 1)", f"{self.correlation:.2g}")]
+        if self.rank_correlation is not None:
+            measured = f"{self.rank_correlation:.2f}".replace("-", "−")
+            rows.insert(0, ("rank correlation (Spearman)", measured))
+        return rows
 
     @property
     def _on_copies(self) -> str:
@@ -650,22 +367,11 @@ class IndependenceResult(Result):
             **super().to_dict(level),
             "correlation": self.correlation,
             "rank_correlation": self.rank_correlation,
+            "explained": None if self.explained is None else asdict(self.explained),
             "n_copies": self.n_copies,
             "p_value_distinct": self.p_value_distinct,
             "distinct": self.distinct,
         }
-
-
-def change_header(first: str, second: str) -> tuple[str, str, str]:
-    """Return the titles of a table of columns that differ between two samples."""
-    return "column", change_title(first, second), "p, corrected for all columns"
-
-
-def sentence_start(text: str) -> str:
-    """Return a text as the start of a sentence; names of files and columns stay as they are."""
-    if text.startswith("the "):
-        return f"The {text[4:]}"
-    return text
 
 
 def _has_several(names: tuple[str, ...] | None) -> bool:

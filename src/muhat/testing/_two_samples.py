@@ -36,14 +36,7 @@ from muhat.testing._marginals import (
 )
 from muhat.testing._permutations import Family, NullMoments, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool
-from muhat.testing._results import (
-    DEFAULT_NAMES,
-    Candidates,
-    TwoSampleResult,
-    Witness,
-    WitnessedRows,
-    result_fields,
-)
+from muhat.testing._results import Candidates, result_fields
 from muhat.testing._samples import (
     TestSample,
     as_named_source,
@@ -56,6 +49,12 @@ from muhat.testing._sequential import permute_sequentially
 from muhat.testing._statistics import MMD, Statistic
 from muhat.testing._streams import SourcePool
 from muhat.testing._tolerance import Tolerance, check_tolerance, tolerance_of_two
+from muhat.testing._two_sample_results import (
+    DEFAULT_NAMES,
+    TwoSampleResult,
+    Witness,
+    WitnessedRows,
+)
 from muhat.testing._units import MAX_SINGLE_ROWS, PermutationUnits
 from muhat.testing._wording import with_medians, with_moments
 

@@ -1,0 +1,207 @@
+"""The result of one batch: whether it differs from the reference, and in which columns."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from muhat._summary import (
+    BAD,
+    NEUTRAL,
+    HtmlReprMixin,
+    Summary,
+)
+from muhat._wording import p_text, rows_text
+from muhat.testing._copies import copies_note
+from muhat.testing._drift_rows import DrawnRows
+from muhat.testing._marginals import FeatureDifference
+from muhat.testing._results import LEVEL
+from muhat.testing._two_sample_results import TOO_FEW_DISTINCT, TwoSampleResult, change_header
+from muhat.testing._wording import change_text, size_text
+
+N_FEATURES_NAMED = 5
+"""Features that a result names, the most changed first."""
+
+
+@dataclass(frozen=True, eq=False)
+class DriftResult(HtmlReprMixin):
+    """The result of testing one batch.
+
+    Attributes
+    ----------
+    number : int
+        The batch's number, from 1.
+    name : str
+        What it was called, or its number.
+    n : int
+        Its number of rows.
+    p_value : float
+        The p-value of the test against the reference; exact unless blocks are permuted.
+    statistic : float
+        The combined statistic: the soft maximum of the normal scores of all statistics.
+    mmd : float
+        The effect size: the distance between the two kernel means, for the kernel of the largest
+        statistic.
+    level : float
+        The share of alpha that was spent on this batch.
+    spent : float
+        The sum of these shares so far.
+    is_alarm : bool
+        Whether p_value ≤ level.
+    is_exact : bool
+        Whether the p-value is exact, as it is unless blocks of rows that depend on each other are
+        permuted.
+    features : tuple of FeatureDifference
+        The most changed features first, five at most; shifts are the batch's mean less the
+        reference's.
+    digest : str
+        A hash of the rows: two batches with the same digest have the same rows.
+    is_reachable : bool
+        Whether an alarm is possible: with very few rows there are too few permutations for a
+        p-value at or below the level.
+    test : TwoSampleResult or None
+        The full result of the test, where X is the reference and Y the batch; None in the history
+        of a detector.
+    is_at_floor : bool
+        Whether p_value is the smallest value that the permutations can give, and so only a bound.
+    n_reference : int
+        Rows of the reference that the batch was compared with.
+    n_copies, n_shared : int
+        Rows that are exact copies of others of the batch or the reference, and rows of the batch
+        that are also in the reference.
+    too_few_distinct : bool
+        Whether ``distinct=True`` left too few rows to compare: p_value is then 1.
+    n_dropped : int
+        Rows of the batch and of the reference that ``distinct=True`` dropped as exact copies.
+    """
+
+    number: int
+    name: str
+    n: int
+    p_value: float
+    statistic: float
+    mmd: float
+    level: float
+    spent: float
+    is_alarm: bool
+    is_exact: bool
+    features: tuple[FeatureDifference, ...]
+    digest: str
+    is_reachable: bool = True
+    test: TwoSampleResult | None = None
+
+    is_at_floor: bool = False
+    n_reference: int = 0
+    n_copies: int = 0
+    n_shared: int = 0
+    too_few_distinct: bool = False
+    n_dropped: int = 0
+
+    @classmethod
+    def from_test(
+        cls,
+        test: TwoSampleResult,
+        number: int,
+        name: str,
+        drawn: DrawnRows,
+        level: float,
+        spent: float,
+        n_reference: int,
+    ) -> DriftResult:
+        """Return the result of a batch from its test, with the size of the reference."""
+        return cls(
+            number=number,
+            name=name,
+            n=drawn.n,
+            p_value=test.p_value,
+            statistic=test.statistic,
+            mmd=test.mmd,
+            level=level,
+            spent=spent,
+            is_alarm=test.p_value <= level,
+            is_exact=test.is_exact,
+            features=test.features[:N_FEATURES_NAMED],
+            digest=drawn.digest,
+            is_reachable=test.least_p_value <= level,
+            test=test,
+            is_at_floor=test.is_at_floor,
+            n_reference=test.n,
+            n_copies=test.n_copies,
+            n_shared=test.n_shared,
+            too_few_distinct=test.too_few_distinct,
+            n_dropped=n_reference + len(drawn.rows) - test.n - test.m,
+        )
+
+    def verdict(self) -> str:
+        """Return whether the batch has drifted, what changed most, and what was dropped."""
+        if not self.n_dropped:
+            return self._finding()
+        dropped = f"{self.n_dropped:,} exact copies of rows were"
+        if self.n_dropped == 1:
+            dropped = "1 exact copy of a row was"
+        return f"{self._finding()} {dropped} dropped before the test."
+
+    def _finding(self) -> str:
+        """Return whether the batch has drifted, and what changed most."""
+        p = p_text(self.p_value, self.is_at_floor)
+        if not self.is_exact:
+            p = f"approximate {p}"
+        rows = rows_text(self.n)
+        if self.too_few_distinct:
+            return f"No drift detected in {self.name}: {TOO_FEW_DISTINCT} ({rows}, {p})."
+        if not self.is_reachable:
+            too_few = f"{self.name} has too few rows to raise an alarm, whatever their values"
+            return f"{too_few} ({rows}, {p}). {self._needed_text}."
+        if not self.is_alarm:
+            return f"No drift detected in {self.name} ({rows}, {p}). {self._needed_text}."
+        names = ("the reference", self.name)
+        found = f"Drift detected in {self.name} ({rows}, {p}). {self._where(names)}".rstrip()
+        n = self.n + self.n_reference
+        return f"{found} {copies_note(self.n_copies, self.n_shared, n, names)}".rstrip()
+
+    @property
+    def most_changed(self) -> str:
+        """The column that changed most; empty if no single one did, or none was compared."""
+        if not self.features or (self.is_alarm and self.features[0].p_value > LEVEL):
+            return ""
+        return self.features[0].name
+
+    def _where(self, names: tuple[str, str]) -> str:
+        """Return which column changed most, and in which direction."""
+        if not self.most_changed:
+            if len(self.features) < 2:
+                return ""
+            return (
+                "No single column changed significantly: the change is in how columns vary "
+                "together, or in small changes of many columns."
+            )
+        sizes = (max(2, self.n_reference), self.n)
+        change = change_text(self.features[0], sizes, names, "than in the reference")
+        return f"Largest change: {change}."
+
+    @property
+    def _needed_text(self) -> str:
+        """The p-value that raises an alarm for this batch, in words."""
+        needed = f"An alarm for this batch needs p ≤ {self.level:.3g}"
+        return f"{needed}, because the probability of false alarms is divided among all batches"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers in JSON's types."""
+        found = {}
+        for each in fields(self):
+            if each.name != "test":
+                found[each.name] = getattr(self, each.name)
+        found["features"] = [asdict(each) for each in self.features]
+        return {**found, "verdict": self.verdict()}
+
+    def _summary(self) -> Summary:
+        rows = []
+        for each in self.features:
+            rows.append((each.name, size_text(each), f"p = {each.p_value:.2g}"))
+        tone = NEUTRAL
+        if self.is_alarm:
+            tone = BAD
+        return Summary(self.verdict(), change_header("the reference", self.name), rows, tone)
+
+    def __repr__(self) -> str:
+        return f"DriftResult({self.verdict()})"
