@@ -20,6 +20,7 @@ def headlines(folder: str | PathLike[str]) -> dict[str, str]:
         "default-rule": _of_default(folder),
         "finite-populations": _of_populations(folder),
         "test-alternatives": _of_power(folder),
+        "test-default-levels": _of_default_levels(folder),
         "test-levels": _of_levels(folder),
         "when-it-pays": _of_bandwidths(folder),
     }
@@ -39,9 +40,20 @@ def _of_levels(folder: str | PathLike[str]) -> str:
     )
 
 
+def _of_default_levels(folder: str | PathLike[str]) -> str:
+    """Return the same for the defaults as they are now."""
+    rows = read_results(folder, "test-default-levels").rows
+    rates, draws = 100 * column(rows, "rejected"), column(rows, "draws")
+    return (
+        f"The present defaults rejected {rates.min():.1f} to {rates.max():.1f} % ({len(rows)} "
+        f"settings, {draws.min():.0f} or {draws.max():.0f} samples each)."
+    )
+
+
 def _of_power(folder: str | PathLike[str]) -> str:
     """Return on how many alternatives the default is clearly above and below simpler tests."""
     rows = where(read_results(folder, "test-alternatives").rows, problem="independence")
+    rows += read_results(folder, "test-differences").rows
     margins = {}
     for row in rows:
         if row["test"] == "default":
@@ -58,7 +70,7 @@ def _of_power(folder: str | PathLike[str]) -> str:
     below = sum(round(margin, 6) < -0.05 for margin in margins.values())
     (problem, alternative, _), worst = min(margins.items(), key=lambda item: item[1])
     return (
-        f"We simulated {len(margins)} kinds of dependence and compared power with the better of "
+        f"We simulated {len(margins)} kinds of difference and compared power with the better of "
         f"two simple tests. The default had over 5 percentage points more power on {above} of them "
         f"and over 5 points less on {below or 'none'}. The largest loss was {-100 * worst:.0f} "
         f"points ({problem}: {alternative})."

@@ -262,8 +262,8 @@ EXPERIMENT = Experiment(
         "one is wider, and independence of the first column from the others on perturbed uniforms, "
         "at level 0.05: the cells on which the authors of MMDAgg, FUSE and HSICAgg published their "
         "power, beside what they published. `TwoSampleTest()` and `IndependenceTest()` are called "
-        "without options, with 999 permutations: of so many rows they take landmarks or low-rank "
-        "factors."
+        "without options, with 999 permutations: with 500 or 1000 rows they take landmarks or "
+        "low-rank factors."
     ),
     settings=settings,
     tasks=tasks,
