@@ -13,6 +13,7 @@ from muhat import ConditionalMean, load
 from muhat.__main__ import command_line
 from muhat._python_lines import predict_lines
 from muhat.conditional import LeftOutFit, evaluate
+from muhat.conditional._evaluation import Evaluation
 from muhat.filters import Iteration
 from muhat.plots import figure_of_prediction
 
@@ -211,6 +212,18 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
     assert "far worse" not in same["verdict"]
     assert "distributed differently" not in same["verdict"]
     assert 'class="verdict bad"' not in (folder / "page.html").read_text(encoding="utf-8")
+
+
+def test_errors_that_are_larger_by_chance_are_not_said_to_be_about_as_large():
+    left_out = np.resize([1.0, -1.0], 250)
+    one_outlier = np.append(np.resize([1.0, -1.0], 79), 12.0)
+    found = Evaluation(one_outlier, left_out, np.abs(one_outlier) < 2, 0.9, 0.9, 0.95)
+    assert found.standing == "unclear"
+    said = found.sentence("rent", "new")
+    assert said.startswith(
+        "The model predicts rent worse on new (80 rows) than on left-out training rows, but this "
+        "may be chance: R² 0.90 and 0.95, RMSE 1.67 and 1, respectively."
+    )
 
 
 def test_a_useless_model_is_not_said_to_do_as_well_on_new_rows(folder):

@@ -44,6 +44,9 @@ WORSE_ERRORS, FAR_WORSE_ERRORS = 2.0, 4.0
 FAR_WORSE_RMSE_RATIO, FAR_WORSE_COVERAGE_LOSS = 1.5, 0.1
 """Effect sizes that "far worse" needs as well: the ratio of RMSEs, or the coverage that is lost."""
 
+UNCLEAR_RMSE_RATIO, UNCLEAR_COVERAGE_LOSS = 1.2, 0.05
+"""From these on a loss that may be chance is not called "about as well"."""
+
 
 def training_rows(model: Any) -> Array | None:
     """Return the rows that a fitted model holds, to compare new ones with them.
@@ -289,7 +292,7 @@ class Evaluation:
 
     @property
     def standing(self) -> str:
-        """How well new rows are predicted: ``'far worse'``, ``'worse'`` or ``'as well'``.
+        """How well new rows are predicted: 'far worse', 'worse', 'unclear' or 'as well'.
 
         Squared errors and coverage are compared with their standard errors. R² is not compared: it
         depends on how much the new values vary.
@@ -306,15 +309,21 @@ class Evaluation:
             return "far worse"
         if excess > WORSE_ERRORS * error or errors_lost > WORSE_ERRORS:
             return "worse"
+        if self.rmse > UNCLEAR_RMSE_RATIO * self.loo_rmse or lost > UNCLEAR_COVERAGE_LOSS:
+            return "unclear"
         return "as well"
 
     def sentence(self, target: str, new: str) -> str:
         """Return a sentence that compares new rows with left-out training rows."""
-        does, than = self.standing, "than"
-        if does == "as well":
-            does, than = "about as well", "as"
         rows = f"{new} ({rows_text(len(self.errors))})"
-        start = f"The model predicts {target} {does} on {rows} {than} on left-out training rows: "
+        compared = f"{self.standing} on {rows} than"
+        doubt = ""
+        if self.standing == "as well":
+            compared = f"about as well on {rows} as"
+        elif self.standing == "unclear":
+            compared = f"worse on {rows} than"
+            doubt = ", but this may be chance"
+        start = f"The model predicts {target} {compared} on left-out training rows{doubt}: "
         r2 = ""
         if self.r2 is not None:
             r2 = f"R² {_signed(self.r2)} and {_signed(self.loo_r2)}, "

@@ -288,7 +288,9 @@ class PredictionResult(Reportable):
 
         False where the truth of new rows is not known, or new rows are predicted worse.
         """
-        if self.evaluation is None or self.true is None or self.evaluation.standing != "as well":
+        if self.evaluation is None or self.true is None:
+            return False
+        if self.evaluation.standing in ("worse", "far worse"):
             return False
         if self.evaluation.r2 is None or LeftOutFit.from_model(self.model).helps:
             return False

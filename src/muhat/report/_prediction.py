@@ -70,6 +70,8 @@ def _badge(result: PredictionResult, page: Report) -> tuple[str, str]:
             return "Far worse on new rows", BAD
         case "worse":
             return "Worse on new rows", UNSURE
+        case "unclear":
+            return "Perhaps worse on new rows", UNSURE
     if result.has_shift:
         return "As good on new rows, which are distributed differently", UNSURE
     return "As good on new rows", GOOD
