@@ -28,7 +28,7 @@ from muhat.testing._two_samples import candidates_of, families_of_kernels
 DISTANCE_WEIGHTS = (0.025, 0.025)
 """Weights of the default's families beside that of all kernels, which has the rest.
 
-These are the energy distance, and that of ranks. With 0.06 each, as for two samples, power among 5
+These are the energy distance, and that of ranks. With 0.06 each, power among 5
 and 20 groups changed by −0.025 to 0.025 in 9 alternatives of 120 draws: 0.02 up for shifts of heavy
 tails, 0.02 down for scales and correlations, −0.005 ± 0.004 on average.
 """
