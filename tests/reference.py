@@ -167,6 +167,7 @@ def matern(r, nu):
     if r == 0:
         return 1.0
     z = math.sqrt(2 * nu) * r
-    u = np.linspace(0, 12, 4001)  # K_ν(z) = ∫ exp(−z cosh u) cosh(νu) du
+    most = 12 - min(math.log(z), 0)  # beyond, z cosh u is so large that nothing is left
+    u = np.linspace(0, most, 4001)  # K_ν(z) = ∫ exp(−z cosh u) cosh(νu) du
     bessel = np.trapezoid(np.exp(-z * np.cosh(u)) * np.cosh(nu * u), u)
     return 2 ** (1 - nu) / math.gamma(nu) * z**nu * bessel

@@ -555,7 +555,7 @@ def test_a_full_standard_output_is_one_line(table):
         )
     assert result.returncode == 2
     assert "Traceback" not in result.stderr
-    assert "a path that can be written to is needed" in result.stderr
+    assert "an output that can be written to is needed" in result.stderr
 
 
 # Large files

@@ -49,6 +49,16 @@ def test_a_gram_matrix_has_the_values_of_the_definition(name, sample):
 
 
 @pytest.mark.parametrize("name", KERNELS)
+def test_rows_close_together_have_the_values_of_the_definition(name):
+    kernel = KERNELS[name]
+    steps = np.array([0.0, 1e-10, 1e-8, 1e-6, 1e-4])
+    X = np.column_stack([steps, -steps]) + np.array([[3.0, 4.0]])
+    X = np.vstack([X, -X])  # the centre, from which rows are measured, is in neither cluster
+    true = np.array([[reference.kernel_value(kernel, x, y) for y in X] for x in X])
+    np.testing.assert_allclose(kernel(X), true, rtol=1e-9 if "matern" in name else 1e-11)
+
+
+@pytest.mark.parametrize("name", KERNELS)
 def test_a_gram_matrix_is_positive_semidefinite_and_within_its_bound(name):
     K = KERNELS[name](SAMPLES["random"])
     assert np.linalg.eigvalsh(K).min() > -1e-12 * np.abs(K).max()

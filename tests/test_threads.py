@@ -18,7 +18,7 @@ from muhat import (
     mmd,
 )
 from muhat import _arrays as arrays
-from muhat._cached import ThreadedProperty
+from muhat._threaded_property import ThreadedProperty
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(600, 3))

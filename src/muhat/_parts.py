@@ -57,7 +57,7 @@ def as_kernel(kernel: Any, who: str = "kernel") -> Kernel:
     advice = ""
     if hasattr(kernel, "shape"):
         advice = "pass the matrix as X, with kernel='precomputed'"
-    return cast(Kernel, _part(who, kernel, Kernel, KERNELS, needed, advice))
+    return cast(Kernel, _as_part(who, kernel, Kernel, KERNELS, needed, advice))
 
 
 class HasKernel:
@@ -73,7 +73,7 @@ class HasKernel:
         return super().set_params(**params)  # type: ignore[misc]
 
 
-def _part(
+def _as_part(
     who: str, given: Any, kind: type, known: Mapping[str, Any], needed: str, advice: str = ""
 ) -> Any:
     """Return the part that a name or an object stands for."""
@@ -100,7 +100,7 @@ def as_filter(filter: Any) -> Shrinker:
     """Return the filter that a name or a filter object stands for."""
     known = {**FILTERS, **{alias: FILTERS[name] for alias, name in ALIASES.items()}}
     needed = "a name, a filter object or a list of these is needed"
-    return cast(Shrinker, _part("filter", filter, Shrinker, known, needed))
+    return cast(Shrinker, _as_part("filter", filter, Shrinker, known, needed))
 
 
 def as_filters(filter: Any, auto: Sequence[str] = AUTO) -> list[Shrinker]:
@@ -124,10 +124,10 @@ def as_rule(selection: Any) -> Rule:
         "a name or a rule object is needed",
         "use Fixed(0.1) to fix the parameter at 0.1",
     )
-    return cast(Rule, _part("selection", selection, Rule, RULES, needed, advice))
+    return cast(Rule, _as_part("selection", selection, Rule, RULES, needed, advice))
 
 
-def without_harm(rule: Rule) -> Rule:
+def rule_of_auto(rule: Rule) -> Rule:
     """Return the rule that ``filter="auto"`` chooses by.
 
     One that scores left-out rows counts bias more often.
@@ -141,7 +141,7 @@ def as_gram(gram: Any) -> str | Approximation:
     """Return the way to hold the Gram operator that a name or an object stands for."""
     known = {name: APPROXIMATIONS.get(name, partial(str, name)) for name in GRAMS}
     needed = "a name, Nystrom(500) or RandomFeatures(1000) is needed"
-    return cast("str | Approximation", _part("gram", gram, Approximation, known, needed))
+    return cast("str | Approximation", _as_part("gram", gram, Approximation, known, needed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +180,7 @@ class Parts:
         rule, way, k = as_rule(selection), as_gram(gram), as_kernel(kernel)
         filters = as_filters(filter, auto)
         if isinstance(filter, str) and filter == "auto" and tuple(auto) == AUTO:
-            rule = without_harm(rule)
+            rule = rule_of_auto(rule)
         if best_of and len(filters) > 1:
             _check_comparable(rule)
             if isinstance(filter, str):

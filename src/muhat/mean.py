@@ -165,8 +165,8 @@ def solve(parts: Parts, X: Array, masses: Array, plan: Plan | None = None) -> So
         on_factor = _solve_on_factor(parts, plan, rules, kernel, points, masses, present)
         if on_factor is not None:
             return on_factor
-    problem = _held(plan, kernel, points, masses, present, target)
-    choices = _chosen(parts, rules, problem, kernel, points)
+    problem = _problem_in_memory(plan, kernel, points, masses, present, target)
+    choices = _choices_of_filters(parts, rules, problem, kernel, points)
     return Solution(kernel, plan, problem, choices, target, points, present)
 
 
@@ -195,7 +195,7 @@ def _solve_on_factor(
             f"low-rank factor, which misses {factor.error:.1g} of its trace"
         )
         plan = replace(plan, gram=PivotedCholesky(EXACT_TOL), reason=reason)
-        choices = _chosen(parts, rules, problem, kernel, points)
+        choices = _choices_of_filters(parts, rules, problem, kernel, points)
         return Solution(kernel, plan, problem, choices, None, points, present)
     is_double = points.dtype == np.float64
     is_estimate = parts.best_of  # a comparison looks at all eigenvalues
@@ -251,7 +251,7 @@ def solve_source(
     kernel = accumulated.features.kernel
     target = parts.target_on(kernel, accumulated.features.dimension, points)
     problem = accumulated.problem(source, target, target_weights(target, points, present))
-    choices = _chosen(parts, rules, problem, kernel, drawn.rows)
+    choices = _choices_of_filters(parts, rules, problem, kernel, drawn.rows)
     return Solution(
         kernel, plan, problem, choices, target, accumulated=accumulated, drawn=drawn.rows
     )
@@ -299,7 +299,7 @@ def target_weights(
     )
 
 
-def _held(
+def _problem_in_memory(
     plan: Plan, kernel: Kernel, rows: Array, masses: Array, present: Array, target: Element | None
 ) -> Problem:
     """Return the problem of points in memory."""
@@ -316,7 +316,7 @@ def _held(
     return problem
 
 
-def _chosen(
+def _choices_of_filters(
     parts: Parts, rules: Sequence[Rule], problem: Problem, kernel: Kernel, rows: Array
 ) -> list[Choice]:
     """Return the choice for each filter.
@@ -369,9 +369,9 @@ class KernelMean(HasKernel, HasRadius, EstimatorHtmlReprMixin, BaseEstimator):
     filter : str, Shrinker or list of these, default='auto'
         ``'kme'``, ``'s-kmse'``, ``'f-kmse'`` (or ``'tikhonov'``), ``'iterated-tikhonov'``,
         ``'landweber'``, ``'nu-method'`` (or ``'accelerated-landweber'``), ``'showalter'``,
-        ``'tsvd'``, ``'componentwise'``, or an object. From a list, the best is chosen. ``'auto'``
-        is F-KMSE, or the plain average if no λ gains, chosen by
-        ``LeaveOneOut(bias_factor="auto")`` (docs/selection.md).
+        ``'tsvd'``, ``'componentwise'``, another name of ``muhat.filters.FILTERS``, or an object.
+        From a list, the best is chosen. ``'auto'`` is F-KMSE, or the plain average if no λ gains,
+        chosen by ``LeaveOneOut(bias_factor="auto")`` (docs/selection.md).
     selection : str or Rule, default='loo'
         How the filter's parameter is chosen: ``'loo'`` (exact leave-one-out), ``'gcv'``,
         ``'kfold'``, ``'rate'``, or an object, such as ``Fixed(0.1)`` or ``LeaveOneOut(grid=[0.1,
@@ -793,5 +793,5 @@ class _Stream:
         if self.first:
             choices = [unscored_choice(self.rules[0], KME())]
         else:
-            choices = _chosen(self.parts, self.rules, problem, kernel, np.ones(1))
+            choices = _choices_of_filters(self.parts, self.rules, problem, kernel, np.ones(1))
         return Solution(kernel, self.plan, problem, choices, target, accumulated=self.accumulated)

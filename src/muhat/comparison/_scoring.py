@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from muhat._parts import as_filters, without_harm
+from muhat._parts import as_filters, rule_of_auto
 from muhat._tolerances import GAIN_ROUNDING
 from muhat.comparison._row import Row
 from muhat.data import SampleBatch
@@ -71,7 +71,7 @@ def rows_of(
 def default_row(solution: Solution, risk: float) -> Row:
     """Return the row of what ``KernelMean()`` takes, scored by plain leave-one-out."""
     problem = cast(SpectralProblem, solution.problem)
-    rule = cast(LeaveOneOut, without_harm(LeaveOneOut()))
+    rule = cast(LeaveOneOut, rule_of_auto(LeaveOneOut()))
     kappa2 = problem.kappa2(solution.kernel.bound)
     filters = [each.bounded_by(kappa2) for each in as_filters(list(AUTO))]
     choice = rule.best(problem, rule.choices(problem, filters))

@@ -197,8 +197,8 @@ class ConditionalAnswers(BaseEstimator):
 
         Their shape is (m, quantiles), or (m, n_outputs, quantiles) if y had two dimensions.
 
-        ``"residuals"``: the prediction plus quantiles of left-out residuals. With a Gaussian,
-        Laplacian, Matérn, rational quadratic or inverse multiquadric kernel, the residuals are
+        ``"residuals"``: the prediction plus quantiles of left-out residuals. With a kernel
+        that is never negative, such as the Gaussian or another of the distance, the residuals are
         scaled by the size of errors near x. The quantiles 0.05 and 0.95 are the ends of the 90 %
         interval. At most 1,000 residuals are used.
 

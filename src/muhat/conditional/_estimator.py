@@ -12,10 +12,10 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._bases import MultiOutputMixin, RegressorMixin
-from muhat._caches import UnsavedCaches
 from muhat._parts import HasKernel, Parts
 from muhat._reportable import Reportable
 from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
+from muhat._unsaved_caches import UnsavedCaches
 from muhat._validation import (
     as_frame,
     check_range,

@@ -16,9 +16,9 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf
 
 from muhat._arrays import Array, quotient, raised_above_zero, significant_eigenpairs
-from muhat._caches import UnsavedCaches
 from muhat._parts import Parts
 from muhat._tolerances import FACTOR_TOL
+from muhat._unsaved_caches import UnsavedCaches
 from muhat._validation import check_scale, check_semidefinite
 from muhat.errors import MuhatError, message
 from muhat.filters import Filter, Iteration
@@ -31,7 +31,7 @@ from muhat.selection import GCV, Choice, LeaveOneOut, ParameterRule, Rule
 from muhat.selection._base import (
     Candidates,
     candidates_of,
-    check_rest,
+    check_remaining_mass,
     least_score_choice,
 )
 from muhat.selection._regression import Regression
@@ -392,7 +392,7 @@ def choices_of(
             scores[-1] = regression.gcv(own)
     left_out = [place for place, rule in enumerate(rules) if isinstance(rule, LeaveOneOut)]
     if left_out:
-        check_rest(1 - float(regression.masses.max()))
+        check_remaining_mass(1 - float(regression.masses.max()))
         found = left_out_scores([candidates[place] for place in left_out])
         for place, own_scores in zip(left_out, found, strict=True):
             scores[place] = own_scores

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, as_array
 from muhat._bases import BaseEstimator, ClassifierMixin, RegressorMixin
-from muhat._caches import UnsavedCaches
 from muhat._labels import distinct_labels
 from muhat._messages import unknown_name
 from muhat._parts import HasKernel
+from muhat._unsaved_caches import UnsavedCaches
 from muhat._validation import checked_target
 from muhat.conditional._intervals import (
     CALIBRATION_SHARE,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, rounding
-from muhat._caches import UnsavedCaches
 from muhat._text import count
+from muhat._unsaved_caches import UnsavedCaches
 from muhat._validation import (
     as_two_samples,
     check_semidefinite,

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, quotient
 from muhat._bases import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from muhat._caches import UnsavedCaches
 from muhat._messages import sample_size
 from muhat._parts import HasKernel, Parts, as_gram, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
+from muhat._unsaved_caches import UnsavedCaches
 from muhat._validation import as_frame, checked_sample, checked_weights, is_dask
 from muhat.data import DaskSource, StreamSource, checked_batch, is_empty
 from muhat.errors import MuhatError
@@ -482,7 +482,7 @@ class KernelPCA(
         self.gram_, self.gram_reason_ = fitted.plan.gram, fitted.plan.reason
         self.n_samples_seen_ = fitted.n
         self.filter_ = filter
-        self._path = self._chosen(parts, fitted, filter)
+        self._path = self._component_path(parts, fitted, filter)
         self.parameter_ = self._given(parts, fitted, filter)
         if self._path is not None:
             self.parameter_ = self._path.parameter
@@ -503,7 +503,9 @@ class KernelPCA(
             return parts.rule.parameter(filter, fitted.n)[0].item()
         return None
 
-    def _chosen(self, parts: Parts, fitted: FittedSample, filter: Filter) -> ComponentPath | None:
+    def _component_path(
+        self, parts: Parts, fitted: FittedSample, filter: Filter
+    ) -> ComponentPath | None:
         """Return the candidates and the choice; None where the parameter was given."""
         if self._given(parts, fitted, filter) is not None:
             return None

@@ -21,7 +21,7 @@ from muhat.filters import Filter
 from muhat.gram._problem import HeldOutBasis
 from muhat.pca._secular import leading_pairs
 from muhat.selection._leave_one_out import MAX_ROWS_REFIT
-from muhat.selection._poles import Interval, Poles, first_accurate, poles_to_try
+from muhat.selection._poles import Interval, Poles, first_accurate_poles, poles_to_try
 
 ROWS_PER_BLOCK = 256
 """Rows that a core works on together."""
@@ -117,7 +117,7 @@ class LeftOutRows:
             interval = Interval(largest, 1.0, 0.0, scales)
             error = partial(_fit_error, filter=filter, grid=grid, interval=interval)
             tried = poles_to_try(filter, grid, interval)
-            poles = first_accurate(tried, error, MAX_FIT_ERROR)
+            poles = first_accurate_poles(tried, error, MAX_FIT_ERROR)
 
         def score(some: slice) -> LeftOutErrors:
             rows = self[some]

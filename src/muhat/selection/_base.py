@@ -110,25 +110,25 @@ class Choice:
     @property
     def gain(self) -> Any:
         """The gain of the chosen parameter."""
-        return self._chosen(self.gains)
+        return self._at_index(self.gains)
 
     @property
     def score(self) -> Any:
         """The score of the chosen parameter."""
-        return self._chosen(self.scores)
+        return self._at_index(self.scores)
 
     @property
     def strength(self) -> Any:
         """The strength of the chosen parameter."""
-        return self._chosen(self.strengths)
+        return self._at_index(self.strengths)
 
     @property
     def shrinkage_at_zero(self) -> Any:
         """s(0) for the chosen parameter."""
-        return _plain(self.filter.at_zero(self.grid)[self.index])
+        return _as_scalar(self.filter.at_zero(self.grid)[self.index])
 
-    def _chosen(self, values: Array) -> Any:
-        return _plain(
+    def _at_index(self, values: Array) -> Any:
+        return _as_scalar(
             np.take_along_axis(values, np.asarray(self.index)[..., None], axis=-1)[..., 0]
         )
 
@@ -191,7 +191,7 @@ class Rule(BaseEstimator, ABC):
         return only
 
 
-def check_rest(rest: float) -> None:
+def check_remaining_mass(rest: float) -> None:
     """Raise MuhatError if too little mass is left when some points are left out."""
     if rest < MIN_REMAINING_MASS:
         needed = (
@@ -279,7 +279,7 @@ class Scored(Rule):
         if len(choices) == 1:
             return choices[0]
         gains = np.array([choice.gain for choice in choices])
-        tied = np.flatnonzero(gains >= _tied_from(problem, gains)).tolist()
+        tied = np.flatnonzero(gains >= _least_tied_gain(problem, gains)).tolist()
         return min((choices[place] for place in tied), key=lambda choice: choice.strength)
 
     def choices(self, problem: Any, filters: Sequence[Shrinker]) -> list[Choice]:
@@ -349,13 +349,12 @@ class Scored(Rule):
         unshrunk: Any,
     ) -> Choice:
         """Return the choice with the largest gain; of equal ones, the one that shrinks least."""
-        index = np.where(gains >= _tied_from(problem, gains)[..., None], strengths, np.inf).argmin(
-            axis=-1
-        )
+        tied = gains >= _least_tied_gain(problem, gains)[..., None]
+        index = np.where(tied, strengths, np.inf).argmin(axis=-1)
         return choice_at(self, candidates, index, gains, unshrunk, strengths)
 
 
-def _tied_from(problem: Problem, gains: Array) -> Array:
+def _least_tied_gain(problem: Problem, gains: Array) -> Array:
     """Return the least gain that equals the largest up to rounding."""
     largest = gains.max(axis=-1)
     return largest - np.maximum(
@@ -452,13 +451,13 @@ def choice_at(
     return Choice(
         rule=rule,
         filter=candidates.filter,
-        parameter=None if candidates.filter.parameterless else _plain(candidates.grid[index]),
-        index=_plain(index),
+        parameter=None if candidates.filter.parameterless else _as_scalar(candidates.grid[index]),
+        index=_as_scalar(index),
         grid=candidates.grid,
         gains=gains,
-        unshrunk=_plain(unshrunk),
+        unshrunk=_as_scalar(unshrunk),
         strengths=strengths,
-        at_edge=_plain((last > 0) & ((index == 0) | (index == last))),
+        at_edge=_as_scalar((last > 0) & ((index == 0) | (index == last))),
     )
 
 
@@ -473,7 +472,7 @@ def unscored_choice(rule: Rule, filter: Shrinker) -> Choice:
     return only_choice(rule, Candidates(filter, np.zeros(1)), np.zeros(1))
 
 
-def _plain(value: Any) -> Any:
+def _as_scalar(value: Any) -> Any:
     """Return an array without dimensions as the number it is."""
     if np.ndim(value) == 0 and hasattr(value, "item"):
         return value.item()

@@ -27,10 +27,10 @@ from muhat.selection._base import (
     Scored,
     Scores,
     bias_factor_on,
-    check_rest,
+    check_remaining_mass,
     checked_bias_factor,
 )
-from muhat.selection._poles import Interval, Moments, Nodes, Poles, at_nodes, find_poles
+from muhat.selection._poles import Interval, Moments, Nodes, Poles, find_poles, resolvent_terms
 
 __all__ = ["MAX_ROWS_REFIT", "LeaveOneOut"]
 
@@ -103,7 +103,7 @@ class LeaveOneOut(Scored):
 
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> LeftOutScores:
         """Return what is left without each point: in closed form, from resolvents, or by refits."""
-        check_rest(1 - problem.mass_range[1])
+        check_remaining_mass(1 - problem.mass_range[1])
         return LeftOutScores(problem, candidates, bias_factor_on(self.bias_factor, problem))
 
     @staticmethod
@@ -315,7 +315,7 @@ def _terms(problem: SpectralProblem, rows: EigenbasisRows, filter: Shrinker, gri
     largest = _interval(problem).largest
     r = 1 - cast(Filter, filter).path(largest * poles.points / (1 - rows.masses[0]), grid).T
     nodes = Nodes.from_poles(problem.components.gamma, len(rows.masses), largest, [poles])
-    terms = at_nodes(problem, rows, nodes, centred=False)
+    terms = resolvent_terms(problem, rows, nodes, centred=False)
     parts = zip(*(each.by_row() for each in terms), strict=True)
     linear, quadratic = (poles.weights(largest * np.concatenate(each, axis=-1)) for each in parts)
     return -(2 * linear @ r + quadratic @ r**2) / rows.masses[:, None]

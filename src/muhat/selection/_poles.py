@@ -264,11 +264,11 @@ def find_poles(
     Known ones cost least.
     """
     tried = chain(known, poles_to_try(filter, grid, interval))
-    error = partial(_error, filter=filter, grid=grid, interval=interval)
-    return first_accurate(tried, error, MAX_FIT_ERROR)
+    error = partial(_fit_error, filter=filter, grid=grid, interval=interval)
+    return first_accurate_poles(tried, error, MAX_FIT_ERROR)
 
 
-def first_accurate(
+def first_accurate_poles(
     tried: Iterable[Poles], error: Callable[[Poles], float], tolerance: float
 ) -> Poles | None:
     """Return the first poles whose error is within the tolerance.
@@ -282,7 +282,7 @@ def first_accurate(
     return None
 
 
-def _error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> float:
+def _fit_error(poles: Poles, filter: Filter, grid: Array, interval: Interval) -> float:
     """Return the largest error, over a grid, of the functions that score a filter: r and r²."""
     some = np.unique(np.linspace(0, len(grid) - 1, N_CHECKED_PARAMETERS).round().astype(int))
     grid, worst = grid[some], 0.0
@@ -352,9 +352,9 @@ class Nodes:
     def sums(self, rows: Array, vector: Array) -> Callable[[slice], Array]:
         """Return Σ_k rows_ik vector_k/(z − γ_k) of every row i as a function of the poles z."""
         if self.Q is None:
-            return lambda some: _times(rows, vector[..., None] * self.C[..., some])
+            return lambda some: _real_times_complex(rows, vector[..., None] * self.C[..., some])
         few = rows @ (vector[:, None] * self.Q)
-        return lambda some: _times(few, self.C[..., some])
+        return lambda some: _real_times_complex(few, self.C[..., some])
 
 
 @dataclass(frozen=True)
@@ -395,7 +395,7 @@ class Moments:
             return np.add.reduceat(values[..., order, :], starts, axis=-2)
 
         linear, quadratic = [], []
-        for terms in at_nodes(problem, rows, nodes, one_mass):
+        for terms in resolvent_terms(problem, rows, nodes, one_mass):
             if one_mass:
                 both = terms.sums()
             else:
@@ -488,7 +488,7 @@ class ResolventTerms:
         return len(self.rest) * values
 
 
-def at_nodes(
+def resolvent_terms(
     problem: SpectralProblem, rows: EigenbasisRows, nodes: Nodes, centred: bool
 ) -> Iterator[ResolventTerms]:
     """Yield the terms of every row's gain, some poles at a time.
@@ -532,7 +532,7 @@ def at_nodes(
         yield ResolventTerms(first, gap, h, h / pa, p * form_of_v + beta**2, update.rest[:, None])
 
 
-def _times(real: Array, complex_values: Array) -> Array:
+def _real_times_complex(real: Array, complex_values: Array) -> Array:
     """Return the product of a real and a complex matrix, as one real product."""
     values = np.ascontiguousarray(complex_values, np.result_type(real.dtype, np.complex64))
     return (real @ values.view(values.real.dtype)).view(values.dtype)

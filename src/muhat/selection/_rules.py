@@ -25,7 +25,7 @@ from muhat.selection._base import (
     Scores,
     bias_factor_on,
     candidates_of,
-    check_rest,
+    check_remaining_mass,
     checked_bias_factor,
     checked_grid,
     gcv_scores,
@@ -177,7 +177,7 @@ class KFold(Scored):
     def prepare(self, problem: SpectralProblem, candidates: Sequence[Candidates]) -> FoldScores:
         factor = bias_factor_on(self.bias_factor, problem)
         if problem.fold_sums is not None:
-            check_rest(1 - float(problem.fold_sums.mass.max()))
+            check_remaining_mass(1 - float(problem.fold_sums.mass.max()))
             return FoldScores(
                 problem, candidates, HeldOutFits.from_held_out(problem, problem.fold_sums), factor
             )
@@ -194,7 +194,7 @@ class KFold(Scored):
         folds = np.array_split(
             np.random.default_rng(self.random_state).permutation(len(masses)), self.n_splits
         )
-        check_rest(1 - max(float(masses[fold].sum()) for fold in folds))
+        check_remaining_mass(1 - max(float(masses[fold].sum()) for fold in folds))
         return folds
 
 

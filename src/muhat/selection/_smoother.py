@@ -12,8 +12,8 @@ left-out prediction is
 where ĝ(γ) = g_λ(γ/c)/c = s_λ(γ/c)/γ is Re Σ_j c_j/(z_j − γ) on the interval of the eigenvalues. GDZ
 and the diagonal of G at the poles z_j serve all filters and parameters.
 
-``_poles.at_nodes`` is the same removal for a mean, with G_ii written as t/z: docs/maths.md, "Any
-right-hand side", has the digits that each of the two loses where the other is used.
+``_poles.resolvent_terms`` is the same removal for a mean, with G_ii written as t/z: docs/maths.md,
+"Any right-hand side", has the digits that each of the two loses where the other is used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from muhat.filters import Filter
 from muhat.gram._problem import HeldOutBasis
 from muhat.selection._base import Candidates
 from muhat.selection._leave_one_out import MAX_ROWS_REFIT, MIN_CHUNKS, is_heavy, refit_chunks
-from muhat.selection._poles import Interval, Nodes, Poles, first_accurate, poles_to_try
+from muhat.selection._poles import Interval, Nodes, Poles, first_accurate_poles, poles_to_try
 from muhat.selection._regression import Regression
 
 N_SCALES = 16
@@ -92,7 +92,7 @@ class LeaveOneOutSmoother:
             return None
         tried = chain(known, poles_to_try(filter, grid, self.interval, power=0.5))
         error = partial(self._error, filter=filter, grid=grid)
-        return first_accurate(tried, error, MAX_SMOOTHER_FIT_ERROR)
+        return first_accurate_poles(tried, error, MAX_SMOOTHER_FIT_ERROR)
 
     def _error(self, poles: Poles, filter: Filter, grid: Array) -> float:
         """Return the largest error of κ√γ ĝ(γ), next to its largest value or 1, over a grid.

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._bases import BaseEstimator
-from muhat._caches import UnsavedCaches
 from muhat._parts import HasKernel, as_kernel
 from muhat._random_states import checked_seed
 from muhat._summary import EstimatorHtmlReprMixin, Summary
 from muhat._tolerances import MIN_REMAINING_MASS
+from muhat._unsaved_caches import UnsavedCaches
 from muhat._validation import (
     check_scale,
     check_semidefinite,

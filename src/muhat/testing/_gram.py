@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array, quotient, rounding, rounding_floor, slices
-from muhat._cached import ThreadedProperty
+from muhat._threaded_property import ThreadedProperty
 from muhat._tolerances import ROUNDING_UNITS
 from muhat._validation import check_semidefinite, check_values
 from muhat.embedding import Element, Embedding

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array, quotient, rounding
-from muhat._cached import ThreadedProperty
+from muhat._threaded_property import ThreadedProperty
 from muhat.gram import Approximation
 from muhat.kernels import Kernel
 from muhat.testing._cyclic import (
