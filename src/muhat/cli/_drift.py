@@ -112,7 +112,7 @@ def drift_command(
             metavar="STATE",
             show_default=False,
             help="Save the state of the detector to this file after every batch. If "
-            "the file exists, name it with --resume too, or nothing is written.",
+            "the file exists, --resume must name it too; otherwise the command stops.",
         ),
     ] = None,
     fail_below: Annotated[

@@ -85,9 +85,9 @@ ToleranceText = Annotated[
         "--tolerance",
         metavar="NUMBER",
         show_default=False,
-        help="Also test whether the difference is larger than this distance (MMD). With 'halves' "
-        "the distance comes from the data: between the first halves and the second halves of all "
-        "groups, or between the two halves of the first of two samples.",
+        help="Also test whether the difference is larger than this distance (MMD). 'halves' is the "
+        "distance between the first and the second half of your rows: of the first sample, or of "
+        "all groups together, each split in two.",
     ),
 ]
 BlockLength = Annotated[
