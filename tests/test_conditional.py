@@ -825,7 +825,7 @@ REFUSED = {
     "another ConditionalMean is needed, got a int": lambda: (
         ConditionalMean().fit(X, Y).mmd_at(X, 3)
     ),
-    r"y must be at most 1e\+140 in size": lambda: ConditionalMean().fit(X, 1e200 * Y),
+    r"y must be at most 1e\+140 in absolute value": lambda: ConditionalMean().fit(X, 1e200 * Y),
     "y must vary by at least 1e-140": lambda: ConditionalMean().fit(X, 1e-200 * Y),
     "q must be a number between 0 and 1": lambda: (
         ConditionalMean().fit(X, Y).predict_quantiles(X, [0.5, 1.0])
