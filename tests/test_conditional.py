@@ -916,9 +916,9 @@ REFUSED = {
     "bandwidth='loo' needs a kernel with a bandwidth": lambda: ConditionalMean(
         kernel="linear", bandwidth="loo"
     ).fit(X, Y),
-    "kernel_y must be a kernel of points": lambda: ConditionalMean(kernel_y="precomputed").fit(
-        X, Y
-    ),
+    "kernel_y must be a kernel that is computed": lambda: ConditionalMean(
+        kernel_y="precomputed"
+    ).fit(X, Y),
     "one point is needed, got 20": lambda: ConditionalMean().fit(X, Y).embedding_at(X),
     "the function must return a number or a row": lambda: (
         ConditionalMean().fit(X, Y).expect(np.mean, X)

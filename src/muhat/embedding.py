@@ -190,10 +190,10 @@ class Embedding(Element):
             other._check_same_space(self)
             return
         if not isinstance(other, Embedding):
-            carried = "features.embedding(features.coordinates(f))"
-            advice = f"carry this one over with the other's features: {carried}"
+            converted = "features.embedding(features.coordinates(f))"
+            advice = f"convert this one f with the features of the other: {converted}"
             raise MuhatError(
-                "Embedding", "both must be sums of k(x_i, ·)", type(other).__name__, advice
+                "Embedding", "the other must be an Embedding too", type(other).__name__, advice
             )
         if self.kernel != other.kernel:
             needed = f"both embeddings must have the same kernel {self.kernel!r}"

@@ -12,6 +12,7 @@ from muhat._bases import BaseEstimator
 from muhat._parts import HasKernel, as_gram, as_kernel
 from muhat._random_states import checked_seed
 from muhat._validation import (
+    KERNEL_OF_ROWS_NEEDED,
     check_finite,
     check_range,
     check_scale,
@@ -436,8 +437,8 @@ default='auto'
     def _checked_kernel(self) -> Kernel:
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
-            advice = "pass the rows, and a kernel of rows"
-            raise MuhatError(self, "a kernel of rows is needed", "a precomputed one", advice)
+            advice = "pass the rows and a kernel such as 'gaussian'"
+            raise MuhatError(self, KERNEL_OF_ROWS_NEEDED, "a precomputed one", advice)
         return kernel
 
     def _check_parameters(self) -> None:
