@@ -45,8 +45,9 @@ def _of_default_levels(folder: str | PathLike[str]) -> str:
     rows = read_results(folder, "test-default-levels").rows
     rates, draws = 100 * column(rows, "rejected"), column(rows, "draws")
     return (
-        f"The present defaults rejected {rates.min():.1f} to {rates.max():.1f} % ({len(rows)} "
-        f"settings, {draws.min():.0f} or {draws.max():.0f} samples each)."
+        "The defaults have changed since then; the new ones rejected "
+        f"{rates.min():.1f} to {rates.max():.1f} % ({len(rows)} settings, "
+        f"{draws.min():.0f} or {draws.max():.0f} samples each)."
     )
 
 
@@ -123,8 +124,8 @@ def _of_populations(folder: str | PathLike[str]) -> str:
         "We drew samples of 50 rows from eight data sets of the paper. With a Gaussian kernel, "
         f"stacking removed {mine[0]} % of the plain average's risk at the median bandwidth and "
         f"{mine[1]} % at 0.32 times that bandwidth. With a Laplacian kernel stacking removed "
-        f"{mine[2]} %. The best single filter, chosen for each set in hindsight, removed "
-        f"{best[0]}, {best[1]} and {best[2]} %."
+        f"{mine[2]} %. In these three cases the best single filter, chosen for each data set in "
+        f"hindsight, removed {best[0]}, {best[1]} and {best[2]} %."
     )
 
 

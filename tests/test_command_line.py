@@ -245,7 +245,7 @@ def test_a_file_that_is_no_sample_is_refused(name, text, words):
     ("arguments", "words"),
     [
         (["--kernel", "gausian"], ["did you mean 'gaussian'?"]),
-        (["--kernel", "precomputed"], ["a kernel of points"]),
+        (["--kernel", "precomputed"], ["a kernel that is computed from rows"]),
         (["--selection", "lo"], ["did you mean 'loo'?"]),
         (["--bandwidth", "-1"], ["must be positive"]),
         (["--bandwidth", "nan"], ["must be positive"]),

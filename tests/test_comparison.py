@@ -470,7 +470,7 @@ def test_an_estimator_with_weights_or_a_target_is_no_comparison(sample):
         Comparison.from_estimator(KernelMean(target=weights / weights.sum()).fit(sample))
     with pytest.raises(ValueError, match="without target and sample_weight"):
         Comparison.from_estimator(KernelMean(filter="kme").fit(sample, sample_weight=weights))
-    with pytest.raises(ValueError, match="a kernel of points is needed"):
+    with pytest.raises(ValueError, match="a kernel that is computed from rows is needed"):
         Comparison.from_estimator(KernelMean(kernel="precomputed").fit(Gaussian(10.0)(sample)))
     with pytest.raises(NotFittedError):
         Comparison.from_estimator(KernelMean())
@@ -481,7 +481,7 @@ def test_an_estimator_with_weights_or_a_target_is_no_comparison(sample):
     [
         ({"filters": ["landwebber"]}, "did you mean 'landweber'"),
         ({"kernel": "gausian"}, "did you mean 'gaussian'"),
-        ({"kernel": "precomputed"}, "a kernel of points is needed"),
+        ({"kernel": "precomputed"}, "a kernel that is computed from rows is needed"),
         ({"selection": "lo"}, "did you mean 'loo'"),
         ({"X": np.ones((1, 3))}, "at least 2 rows are needed"),
         ({"X": np.ones((4, 3)), "selection": "kfold"}, "needs at least 5 rows"),

@@ -822,7 +822,7 @@ REFUSED = {
     "return real numbers, the same number for each output, got a list": lambda: (
         ConditionalMean().fit(X, Y).expect(lambda y: [[1.0], [1.0, 2.0]], X)
     ),
-    "another ConditionalMean is needed, got a int": lambda: (
+    "other must be a fitted ConditionalMean, got a int": lambda: (
         ConditionalMean().fit(X, Y).mmd_at(X, 3)
     ),
     r"y must be at most 1e\+140 in size": lambda: ConditionalMean().fit(X, 1e200 * Y),
@@ -897,9 +897,9 @@ REFUSED = {
     "bandwidth='loo' needs a kernel with a bandwidth": lambda: ConditionalMean(
         kernel="linear", bandwidth="loo"
     ).fit(X, Y),
-    "kernel_y must be a kernel of points": lambda: ConditionalMean(kernel_y="precomputed").fit(
-        X, Y
-    ),
+    "kernel_y must be a kernel that is computed from rows": lambda: ConditionalMean(
+        kernel_y="precomputed"
+    ).fit(X, Y),
     "one point is needed, got 20": lambda: ConditionalMean().fit(X, Y).embedding_at(X),
     "the function must return a number or a row": lambda: (
         ConditionalMean().fit(X, Y).expect(np.mean, X)

@@ -367,7 +367,7 @@ def test_functions_of_different_spaces_do_not_mix():
     for combine in (exact.inner, exact.distance):
         with pytest.raises(
             ValueError,
-            match=r"Embedding: both must be sums of k\(x_i, ·\), got FeatureEmbedding; carry",
+            match=r"both embeddings must be sums of k\(x_i, ·\), got FeatureEmbedding; carry",
         ):
             combine(f)
     for combine in (f.inner, f.distance):

@@ -707,7 +707,7 @@ def test_invalid_parameters_raise():
         GroupTest(statistics=MMD(unbiased=True)).test(X, groups)
     with pytest.raises(MuhatError, match="a gram with eigenvalues is needed"):
         GroupTest(gram="blocks").test(X, groups)
-    with pytest.raises(MuhatError, match="a kernel of rows is needed"):
+    with pytest.raises(MuhatError, match="a kernel that is computed from rows is needed"):
         GroupTest("precomputed").test(X, groups)
 
 

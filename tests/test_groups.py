@@ -338,7 +338,10 @@ BAD = {
         "must have different labels",
     ),
     "labels of samples": (lambda: KernelMeans().fit([X, X], ["a"]), "each of 2 samples"),
-    "a matrix": (lambda: KernelMeans(kernel="precomputed").fit(X, CODES), "a kernel of rows"),
+    "a matrix": (
+        lambda: KernelMeans(kernel="precomputed").fit(X, CODES),
+        "a kernel that is computed from rows",
+    ),
     "one fold": (lambda: KernelMeans(n_splits=1).fit(X, CODES), "n_splits"),
     "standardize": (lambda: KernelMeans(standardize="no").fit(X, CODES), "standardize"),
     "gram": (lambda: KernelMeans(gram="nothing").fit(X, CODES), "gram"),

@@ -192,9 +192,8 @@ class Embedding(Element):
         if not isinstance(other, Embedding):
             carried = "features.embedding(features.coordinates(f))"
             advice = f"carry this one over with the other's features: {carried}"
-            raise MuhatError(
-                "Embedding", "both must be sums of k(x_i, ·)", type(other).__name__, advice
-            )
+            needed = "both embeddings must be sums of k(x_i, ·)"
+            raise MuhatError("Embedding", needed, type(other).__name__, advice)
         if self.kernel != other.kernel:
             needed = f"both embeddings must have the same kernel {self.kernel!r}"
             advice = "fit both with the same kernel, whose bandwidth is a number"

@@ -31,7 +31,8 @@ def checked_parts(kernel: Any, filters: Any, selection: Any, gram: Any) -> Parts
         best_of=False,
     )
     if isinstance(parts.kernel, Precomputed):
-        needed, advice = "a kernel of points is needed", "pass the points and the kernel's name"
+        needed = "a kernel that is computed from rows is needed"
+        advice = "pass the rows and the name of a kernel"
         raise MuhatError("compare", needed, "'precomputed'", advice)
     if parts.gram == "blocks":
         needed = "leave-one-out needs gram='dense', 'nystrom' or 'random-features'"

@@ -152,7 +152,9 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
             raise MuhatError(
-                "KernelMeanMatching", "a kernel of points is needed", "a precomputed one"
+                "KernelMeanMatching",
+                "a kernel that is computed from rows is needed",
+                "a precomputed one",
             )
         self._check_columns(target)
         Y = checked_sample(self, target, reset=False, name="target").astype(np.float64, copy=False)
@@ -186,7 +188,8 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
             raise MuhatError(who, needed, "another order", advice)
         others = ", ".join(repr(name) for name in its if name not in mine)
         if others:
-            raise MuhatError(who, "target must have the columns of X", f"{others}, which X has not")
+            needed = "target must have the columns of X"
+            raise MuhatError(who, needed, f"{others}, which X does not have")
 
 
 def _program(

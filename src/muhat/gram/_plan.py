@@ -96,7 +96,8 @@ def can_factor(kernel: Kernel, n: int) -> bool:
 def check_batches(gram: str | Approximation, kernel: Kernel, who: str) -> None:
     """Raise MuhatError for Gram operators and kernels that rows in batches cannot have."""
     if isinstance(kernel, Precomputed):
-        raise MuhatError(who, "rows in batches need a kernel of points", "a precomputed one")
+        needed = "rows in batches need a kernel that is computed from rows"
+        raise MuhatError(who, needed, "a precomputed one")
     if gram in ("dense", "blocks"):
         needed = "rows in batches need gram='nystrom' or 'random-features'"
         raise MuhatError(who, needed, repr(gram), "use one of these, or pass all rows as one array")

@@ -428,16 +428,16 @@ default='auto'
         labels = self.groups_.tolist()
         if label not in labels:
             shown = ", ".join(map(str, labels[:8]))
-            raise MuhatError(
-                f"{type(self).__name__}.embedding_of", f"a label is needed: {shown}", label
-            )
+            needed = f"the label of a group is needed, such as {shown}"
+            raise MuhatError(f"{type(self).__name__}.embedding_of", needed, label)
         return labels.index(label)
 
     def _checked_kernel(self) -> Kernel:
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
-            advice = "pass the rows, and a kernel of rows"
-            raise MuhatError(self, "a kernel of rows is needed", "a precomputed one", advice)
+            needed = "a kernel that is computed from rows is needed"
+            advice = "pass the rows and a kernel such as 'gaussian'"
+            raise MuhatError(self, needed, "a precomputed one", advice)
         return kernel
 
     def _check_parameters(self) -> None:

@@ -486,7 +486,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             needed = "test must be a TwoSampleTest or None"
             raise MuhatTypeError("DriftDetector", needed, f"a {type(test).__name__}")
         if any(isinstance(each, Precomputed) for each in as_kernels(test.kernel)):
-            needed = "test must have a kernel of rows, because a matrix has no new batches"
+            needed = "test must have a kernel that can be computed for new rows"
             advice = "give the rows, and a kernel such as 'gaussian'"
             raise MuhatError("DriftDetector", needed, "a precomputed one", advice)
         if test.block_length not in (None, self.block_length):

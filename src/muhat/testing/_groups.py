@@ -244,10 +244,9 @@ class GroupTest(PermutationTest):
         """Return the kernels at every bandwidth; by default also distances."""
         kernels = as_kernels(self.kernel)
         if any(isinstance(each, Precomputed) for each in kernels):
-            needed = "a kernel of rows is needed"
-            raise MuhatError(
-                "GroupTest", needed, "a precomputed one", "pass the rows and a kernel of rows"
-            )
+            needed = "a kernel that is computed from rows is needed"
+            advice = "pass the rows and a kernel such as 'gaussian'"
+            raise MuhatError("GroupTest", needed, "a precomputed one", advice)
         found: list[Kernel] = []
         for kernel in kernels:
             steps = self.bandwidths
