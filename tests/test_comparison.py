@@ -80,7 +80,9 @@ def test_the_default_is_what_kernel_mean_takes(sample, comparison):
     assert comparison.default.score == pytest.approx(
         plain.choice_.score, rel=SAME
     )  # scored as all others are
-    assert f"uses f-kmse with {comparison.default.setting}" in comparison.default_verdict()
+    assert (
+        f"uses the filter f-kmse with {comparison.default.setting}" in comparison.default_verdict()
+    )
     np.testing.assert_allclose(comparison.eigenvalues, mu.eigenvalues_, atol=SAME)
 
 
@@ -332,7 +334,9 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     assert wide.helps
     assert f"plain average, {clear.default.label} lowers" in wide.verdict()
     biased = replace(clear, extra_bias=np.inf)
-    unsure = "%). This is not significant once the bias of shrinkage is taken into account."
+    unsure = (
+        "%). This estimate ignores a part of the bias; corrected for it, no gain is significant."
+    )
     assert unsure in biased.verdict()
 
 

@@ -280,7 +280,7 @@ def test_a_level_that_no_number_of_permutations_reaches_is_refused(monkeypatch):
 
 NEEDED = (
     "An alarm for this batch needs p ≤ 0.00025, because the probability of false alarms is divided "
-    "among all batches"
+    "among all batches, also those to come"
 )
 """What a verdict says about the level of a batch."""
 

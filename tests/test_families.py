@@ -360,7 +360,7 @@ def test_the_verdict_on_two_columns_says_whether_one_rises_or_falls_with_the_oth
     )
     x = rng.normal(size=200)
     symmetric = IndependenceTest(n_permutations=99).test(x, x**2 + 0.1 * rng.normal(size=200))
-    assert "y has no clear upward or downward trend with x" in symmetric.verdict()
+    assert " The relation is not simply rising or falling (rank correlation " in symmetric.verdict()
     wide = IndependenceTest(n_permutations=19).test(rng.normal(size=(50, 2)), rng.normal(size=50))
     assert wide.rank_correlation is None
     assert wide.explained is None

@@ -621,7 +621,7 @@ def test_verdicts_name_pairs_and_count_clusters():
         "There are too few rows to tell whether 2 groups (40 rows in all) differ: with 4 clusters, "
     )
     many = test.test(X, np.sort(groups), clusters=np.repeat(np.arange(20), 2))
-    assert " when 20 whole clusters are compared (" in many.verdict()
+    assert " by 20 clusters, whose rows are kept together, (" in many.verdict()
 
 
 def test_duplicates_and_constant_data_have_p_values_of_one_or_less():
@@ -789,8 +789,8 @@ def test_a_verdict_says_which_deviations_names_clusters_and_speaks_of_single_row
     X = rng.normal(size=(40, 1)) + 3.0 * (groups == "after")[:, None]
     test = GroupTest(n_permutations=99)
     paired = test.test(X, groups, pairs=unit).verdict()
-    assert paired.endswith("Standard deviations (SD) are within pairs of patient.")
+    assert paired.endswith("(SD) are of rows around the mean within pairs of patient.")
     clusters = test.test(X, np.repeat(["a", "b"], 20), clusters=unit).verdict()
-    assert "20 whole clusters of patient" in clusters
+    assert "by 20 clusters of patient, whose rows are kept together," in clusters
     single = test.test(X, ["one", *["many"] * 20, *["more"] * 19]).verdict()
     assert single.endswith("one has one row: too few rows to tell whether it differs.")

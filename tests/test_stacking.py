@@ -694,7 +694,7 @@ def test_a_verdict_says_no_more_than_two_standard_errors_allow():
             "(standard error 4.0 %; with the best single filter it is 20.0 % lower, "
             "standard error 5.0 %)",
         ),
-        (-0.007, 0.047, 2.0, "does not detectably lower the expected squared error"),
+        (-0.007, 0.047, 2.0, "It is not clear whether the stacked mean lowers the expected"),
         (-0.2, 0.05, 2.0, "raises the expected squared error"),
     ]:
         vars(mu)["_held_out"] = HeldOutGain(gain, error)

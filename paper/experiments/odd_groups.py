@@ -10,7 +10,7 @@ from muhat import GroupTest
 from paper._arrays import Array
 from paper._claims import Finding
 from paper._experiment import Experiment, Results, Row, Settings, Task, in_blocks, rows_of_tasks
-from paper._figures import blank
+from paper._figures import blank, legend_of_markers
 from paper._tables import column, markdown, where
 from paper.experiments.levels_of_groups import FEW_KERNELS, LEVEL
 
@@ -188,18 +188,20 @@ def figure(results: Results) -> Any:
     ax = drawn.subplots()
     ax.axvline(LEVEL, color="black", linewidth=0.8)
     places = np.arange(len(results.rows))
+    styles = {}
     for what, label, marker, colour in (
         ("false_group", "a false group", "o", "#D55E00"),
         ("false_pair", "a false pair", "s", "#E69F00"),
         ("found_groups", "odd groups found", "D", "#0072B2"),
     ):
         shares = column(results.rows, what).astype(float)  # nan where nothing is odd
-        ax.plot(shares, places, marker, color=colour, label=label, markersize=4)
+        ax.plot(shares, places, marker, color=colour, markersize=4)
+        styles[label] = (colour, marker)
     names = [row["design"] for row in results.rows]
     ax.set_yticks(places, names, fontsize="x-small")
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xlabel(f"share of draws with p ≤ {LEVEL}")
-    ax.legend(fontsize="x-small")
+    legend_of_markers(drawn, styles)
     return drawn
 
 

@@ -239,8 +239,10 @@ class Comparison(Reportable, HtmlReprMixin):
         if default.strength == 0:
             return "By default, KernelMean() keeps the plain average for these rows."
         lower, error = gain_parts(default.improvement, default.standard_error)
-        gain = ", ".join(filter(None, [f"error {lower}", error]))
-        return f"By default, KernelMean() uses {default.name} with {default.setting} ({gain})."
+        by = lower.removesuffix(" lower")
+        gain = " ".join(filter(None, [f"lowers the error by {by}", error and f"({error})"]))
+        chosen = f"the filter {default.name} with {default.setting}"
+        return f"By default, KernelMean() uses {chosen}, which {gain}."
 
     @property
     def helps(self) -> bool:
@@ -321,12 +323,14 @@ class Comparison(Reportable, HtmlReprMixin):
             sure = "; ".join(filter(None, [error, f"significant{corrected}"]))
             lowers = f"compared with the plain average, {best.label} lowers {what}"
             return f"Shrinkage helps: {lowers} by {by} ({sure}).{edge}"
-        sure = "This is not significant once the bias of shrinkage is taken into account"
+        sure = "This estimate ignores a part of the bias; corrected for it, no gain is significant"
         if best.improvement <= self.threshold * (best.standard_error or 0.0):
             needed = f"it exceeds {self.threshold:.2g} standard errors"
             sure = f"This may be chance: a gain is significant{corrected} only if {needed}"
         gain = " ".join(filter(None, [f"lowers it by {by}", error and f"({error})"]))
         finding = f"Shrinkage does not detectably lower {what}. {tried} {gain}. {sure}."
+        if not _is_strongest(best):  # weaker shrinkage than the weakest would not help either
+            edge = ""
         return f"{finding} The plain average is good enough.{edge}"
 
     def stacked_verdict(self) -> str:
@@ -394,7 +398,12 @@ def _edge_sentence(row: Row) -> str:
     if not row.at_edge:
         return ""
     side = "weakest"
-    if row.strength >= row.strengths.max():
+    if _is_strongest(row):
         side = "strongest"
     edge = f"is at the edge of its grid: it gives the {side} shrinkage that was tried"
     return f" The parameter of {row.label} {edge}."
+
+
+def _is_strongest(row: Row) -> bool:
+    """Return whether the parameter is that of the strongest shrinkage which was tried."""
+    return bool(row.strength >= row.strengths.max())

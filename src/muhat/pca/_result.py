@@ -212,7 +212,7 @@ class ComponentsResult(Reportable):
         if is_rough:
             return f"{taken}."
         if choice.is_limited and n <= choice.n_components:
-            return f"{taken}. The variance that remains is not only noise."
+            return f"{taken}. More components would explain more than noise."
         if n == choice.n_components:
             return f"{taken}. The variance that remains looks like noise."
         if choice.is_limited:

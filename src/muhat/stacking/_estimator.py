@@ -257,7 +257,8 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
         numbers = ", ".join(filter(None, [change, spread]))
         what, than = "the expected squared error", "compared with the plain average"
         if not abs(gain) > CLEAR_GAIN_ERRORS * error:
-            return f"The stacked mean does not detectably lower {what} {than} ({numbers})."
+            unclear = f"It is not clear whether the stacked mean lowers {what} {than}"
+            return f"{unclear}: the estimate is {numbers}."
         if gain < 0:
             return f"The stacked mean raises {what} {than} ({numbers})."
         by = change.removesuffix(" lower")

@@ -183,7 +183,8 @@ class DriftResult(HtmlReprMixin):
     def _needed_text(self) -> str:
         """The p-value that raises an alarm for this batch, in words."""
         needed = f"An alarm for this batch needs p ≤ {self.level:.3g}"
-        return f"{needed}, because the probability of false alarms is divided among all batches"
+        divided = "the probability of false alarms is divided among all batches"
+        return f"{needed}, because {divided}, also those to come"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers in JSON's types."""

@@ -22,7 +22,7 @@ from muhat.testing._wording import (
 )
 
 WHICH_REST = (
-    "Each group is compared with the rest: all other groups except those that differ even more."
+    "The rest of a group are all other groups, without those that differ more than the group does."
 )
 """What tables compare a group with, by every number."""
 
@@ -236,7 +236,7 @@ class GroupResult(Result):
         n_clusters = getattr(self, "n_clusters", None)
         if n_clusters is not None:
             clusters = _of("clusters", getattr(self, "clusters_by", None))
-            words += f" when {n_clusters:,} whole {clusters} are compared"
+            words += f" by {n_clusters:,} {clusters}, whose rows are kept together,"
         return words
 
     @property
@@ -255,7 +255,7 @@ class GroupResult(Result):
         if not self._strata_and_pairs:
             return ""
         within = " and ".join(self._strata_and_pairs)
-        return f"Standard deviations (SD) are within {within}."
+        return f"Standard deviations (SD) are of rows around the mean within {within}."
 
     @property
     def _both(self) -> str:

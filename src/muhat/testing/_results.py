@@ -313,8 +313,10 @@ class IndependenceResult(Result):
         # Under independence √(n − 1) times the rank correlation is about N(0, 1).
         is_clear = abs(self.rank_correlation) * (self.n - 1) ** 0.5 >= MIN_STANDARD_ERRORS
         if not is_clear and abs(self.rank_correlation) < MONOTONE_CORRELATION:
-            trend = f" {y} has no clear upward or downward trend with {x} {measured}."
-            return trend + self._explained_text(x, y)
+            curve = self._explained_text(x, y)
+            if curve:
+                return f" The relation is not simply rising or falling {measured}:{curve}"
+            return f" {y} has no clear upward or downward trend with {x} {measured}."
         tendency = "lower"
         if self.rank_correlation > 0:
             tendency = "higher"

@@ -74,11 +74,11 @@ class Tolerance:
 
     def finding(self, level: float, p_text: str) -> str:
         """Return a sentence on whether two samples differ by more than the tolerance."""
-        measured = f"the distance (MMD) is {self.against(self.distance)}"
-        measured = f"{measured} (approximate {p_text}). {self.sentence}"
+        measured = f"the distance (MMD) is {self.against(self.distance)}. {self.sentence}".rstrip()
+        tested = f"by more than the tolerance (approximate {p_text})"
         if self.p_value <= level:
-            return f"They differ by more than the tolerance: {measured}".rstrip()
-        return f"They do not detectably differ by more than the tolerance: {measured}".rstrip()
+            return f"They differ {tested}: {measured}"
+        return f"They do not detectably differ {tested}: {measured}"
 
     @property
     def no_difference(self) -> str:
@@ -99,7 +99,7 @@ class Tolerance:
         if not self._shift_text:
             return ""
         deviations = f"{self.shift:.2g} standard deviations"
-        return f"The tolerance is about as large as a shift of one column by {deviations}."
+        return f"A shift of one column by {deviations} is about as large as the tolerance."
 
     @property
     def text(self) -> str:
