@@ -498,7 +498,7 @@ class TestRefusals:
                 return self.batches
 
         self.refused(
-            r"^batches: every pass must read the same rows, got 30 and then 20; pass a list",
+            r"^batches: every pass must read the same rows, got 30 rows and then 20; pass a list",
             Fewer(),
         )
         self.refused(
