@@ -20,7 +20,7 @@ ROWS = (
         "core",
         "against a refit",
         "all leave-one-out scores of a kernel mean (every filter and λ), 2,000 rows",
-        "a refit without each row, extrapolated from 3 rows",
+        "2,000 refits, each with one row left out (extrapolated from 3 refits)",
     ),
     (
         "products",

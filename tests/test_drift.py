@@ -210,8 +210,7 @@ REFUSED = {
     "matrix": (
         {"test": TwoSampleTest(Precomputed(np.eye(60)))},
         ValueError,
-        "test must have a kernel that can be computed for new rows, "
-        "got a precomputed one; give the rows",
+        "test must have a kernel that is computed from rows, got a precomputed one; give the rows",
     ),
     "block": (
         {"block_length": 40},

@@ -367,12 +367,13 @@ def test_functions_of_different_spaces_do_not_mix():
     for combine in (exact.inner, exact.distance):
         with pytest.raises(
             ValueError,
-            match=r"both embeddings must be sums of k\(x_i, ·\), got FeatureEmbedding; carry",
+            match=r"Embedding: the other must be an Embedding too, got FeatureEmbedding; convert",
         ):
             combine(f)
     for combine in (f.inner, f.distance):
         with pytest.raises(
-            ValueError, match="FeatureEmbedding: both must be of features, got Embedding; carry"
+            ValueError,
+            match="FeatureEmbedding: the other embedding must have features too, got Embedding",
         ):
             combine(exact)
     with pytest.raises(TypeError):

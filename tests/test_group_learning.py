@@ -295,7 +295,10 @@ def test_parameters_are_kept_and_cloned():
 
 SAMPLES, Y = made(6)
 BAD = {
-    "y per row": (lambda: GroupRegressor().fit(SAMPLES, np.zeros(90)), "90, one for each row"),
+    "y per row": (
+        lambda: GroupRegressor().fit(SAMPLES, np.zeros(90)),
+        "90 values, one for each row",
+    ),
     "too few": (lambda: GroupRegressor().fit(SAMPLES, Y[:4]), "each of 6 groups"),
     "a label missing": (lambda: GroupRegressor().fit(SAMPLES, {0: 1.0}), "none for 1"),
     "two columns": (lambda: GroupRegressor().fit(SAMPLES, np.ones((6, 2))), "one number"),
@@ -342,7 +345,7 @@ BAD = {
             pd.Series(np.zeros(90), index=np.repeat(np.arange(6), 15)),
             np.repeat(np.arange(6), 15),
         ),
-        "90, one for each row",
+        "90 values, one for each row",
     ),
     "one class": (lambda: GroupClassifier().fit(SAMPLES, np.zeros(6)), "two classes"),
 }

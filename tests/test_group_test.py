@@ -677,12 +677,12 @@ def test_p_values_of_few_rows_say_so():
         (
             list("aabbaa"),
             {"strata": [1, 1, 2, 2, 3, 3]},
-            "some of strata must have rows of two or more groups",
+            "some strata must have rows of two or more groups",
         ),
         (
             list("aabbaa"),
             {"pairs": [1, 1, 2, 2, 3, 3]},
-            "some of pairs must have rows of two or more groups",
+            "some pairs must have rows of two or more groups",
         ),
         (
             list("ababab"),

@@ -126,11 +126,7 @@ def test_too_few_products_are_warned_about():
         ({"bound": 1.0}, TARGET, "bound must be above 1 and finite, or None, got 1.0"),
         ({"tol": 0.0}, TARGET, "tol must be positive"),
         ({"max_iter": 0}, TARGET, "max_iter must be a whole number of at least 1"),
-        (
-            {"kernel": "precomputed"},
-            TARGET,
-            "a kernel that is computed from rows is needed, got a precomputed one",
-        ),
+        ({"kernel": "precomputed"}, TARGET, "computed from rows is needed, got a precomputed one"),
         ({}, TARGET[:, :1], "target must have the 2 columns of X, got 1"),
         ({}, np.full((3, 2), np.nan), "target must be finite, got 3 rows with NaN"),
     ],

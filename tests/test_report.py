@@ -313,7 +313,7 @@ def test_a_bad_place_is_refused_before_the_work(comparison, tmp_path):
         comparison.to_html(tmp_path / "no" / "page.html")
     with pytest.raises(ValueError, match="did you mean 'points'"):
         Series("s", "point", np.zeros(1), np.zeros(1))
-    with pytest.raises(TypeError, match="a result with a report is needed, got int"):
+    with pytest.raises(TypeError, match="that has a report is needed, got int"):
         report_of(1, Context())
 
 

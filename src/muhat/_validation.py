@@ -18,6 +18,7 @@ from muhat._wording import listed_names
 from muhat.errors import MuhatError, MuhatTypeError
 
 __all__ = [
+    "KERNEL_OF_ROWS_NEEDED",
     "as_frame",
     "as_points",
     "as_two_samples",
@@ -39,6 +40,8 @@ __all__ = [
 ]
 
 POINTS_NEEDED = "points must be real numbers in two dimensions, one point in each row"
+
+KERNEL_OF_ROWS_NEEDED = "a kernel that is computed from rows is needed"
 
 ENCODE_ADVICE = (
     "encode text with pandas.get_dummies or scikit-learn's OneHotEncoder, or drop the column"

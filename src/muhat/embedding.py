@@ -190,10 +190,11 @@ class Embedding(Element):
             other._check_same_space(self)
             return
         if not isinstance(other, Embedding):
-            carried = "features.embedding(features.coordinates(f))"
-            advice = f"carry this one over with the other's features: {carried}"
-            needed = "both embeddings must be sums of k(x_i, ·)"
-            raise MuhatError("Embedding", needed, type(other).__name__, advice)
+            converted = "features.embedding(features.coordinates(f))"
+            advice = f"convert this one f with the features of the other: {converted}"
+            raise MuhatError(
+                "Embedding", "the other must be an Embedding too", type(other).__name__, advice
+            )
         if self.kernel != other.kernel:
             needed = f"both embeddings must have the same kernel {self.kernel!r}"
             advice = "fit both with the same kernel, whose bandwidth is a number"

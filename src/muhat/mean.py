@@ -339,12 +339,12 @@ def warn_of_open_end(choice: Choice) -> None:
     """Warn of a choice at the end of a grid that was too dear to widen."""
     if choice.stopped_at_grid_end:
         place = (
-            f"{choice.parameter:.3g}, is at the end of its grid, {choice.grid[0]:.3g} to "
-            f"{choice.grid[-1]:.3g}"
+            f"{choice.parameter:.3g} is at the end of its grid, which goes from "
+            f"{choice.grid[0]:.3g} to {choice.grid[-1]:.3g}"
         )
         advice = f"use a wider grid, as in selection={type(choice.rule).__name__}(grid=[...])"
         warnings.warn(
-            f"{choice.filter!r}: the best parameter, {place}; {advice}.", UserWarning, stacklevel=4
+            f"{choice.filter!r}: the best parameter {place}; {advice}.", UserWarning, stacklevel=4
         )
 
 

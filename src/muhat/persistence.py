@@ -180,7 +180,9 @@ def _check_archive(data: bytes) -> None:
             )
         size = sum(member.file_size for member in archive.infolist())
         if size > MAX_EXPANSION * len(data):
-            raise _InvalidModelError("content that is too large for the file")
+            raise _InvalidModelError(
+                "a file whose content would be far larger than the file itself"
+            )
         damaged = archive.testzip()
         if damaged is not None:
             raise _InvalidModelError("a damaged file")

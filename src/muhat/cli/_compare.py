@@ -118,7 +118,8 @@ def compare_command(
     kernel: Annotated[
         str,
         Option(
-            metavar="NAME", help=f"The kernel: {', '.join(POINT_KERNELS)}, or one of scikit-learn."
+            metavar="NAME",
+            help=f"The kernel: {', '.join(POINT_KERNELS)}, or the name of a scikit-learn kernel.",
         ),
     ] = "gaussian",
     bandwidth: Bandwidth = None,

@@ -92,8 +92,8 @@ def drift_command(
         Option(
             min=1,
             metavar="NUMBER",
-            help="Planned number of batches. Half of alpha is divided evenly among them; the other "
-            "half is kept for later batches.",
+            help="Planned number of batches, over which half of alpha is spread evenly. The other "
+            "half is kept for batches beyond this number.",
         ),
     ] = 100,
     block_length: BlockLength = None,
@@ -111,8 +111,8 @@ def drift_command(
             "--save",
             metavar="STATE",
             show_default=False,
-            help="Save the state of the detector to this file after every batch. A file with "
-            "another state is not overwritten.",
+            help="Save the state of the detector to this file after every batch. If "
+            "the file exists, --resume must name it too; otherwise the command stops.",
         ),
     ] = None,
     fail_below: Annotated[

@@ -86,9 +86,9 @@ ToleranceText = Annotated[
         "--tolerance",
         metavar="NUMBER",
         show_default=False,
-        help="Ignore differences up to this distance (MMD): also test for larger ones. 'halves' "
-        "uses the distance between the first and the second half of the rows: of all groups, or of "
-        "the first of two samples.",
+        help="Also test whether the difference is larger than this distance (MMD). 'halves' is the "
+        "distance between the first and the second half of your rows: of the first sample, or of "
+        "all groups together, each split in two.",
     ),
 ]
 BlockLength = Annotated[

@@ -10,7 +10,7 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import sample_size
 from muhat._parts import Parts
-from muhat._validation import as_frame, checked_sample
+from muhat._validation import KERNEL_OF_ROWS_NEEDED, as_frame, checked_sample
 from muhat.data import Source, as_source
 from muhat.errors import MuhatError
 from muhat.filters import FILTERS, KME
@@ -31,13 +31,15 @@ def checked_parts(kernel: Any, filters: Any, selection: Any, gram: Any) -> Parts
         best_of=False,
     )
     if isinstance(parts.kernel, Precomputed):
-        needed = "a kernel that is computed from rows is needed"
-        advice = "pass the rows and the name of a kernel"
-        raise MuhatError("compare", needed, "'precomputed'", advice)
+        advice = "pass the rows and the kernel's name"
+        raise MuhatError("compare", KERNEL_OF_ROWS_NEEDED, "'precomputed'", advice)
     if parts.gram == "blocks":
         needed = "leave-one-out needs gram='dense', 'nystrom' or 'random-features'"
         raise MuhatError(
-            "compare", needed, "'blocks'", "or KernelMean(gram='blocks') for one filter"
+            "compare",
+            needed,
+            "'blocks'",
+            "use one of these, or KernelMean(gram='blocks') for one filter",
         )
     return parts
 

@@ -395,7 +395,7 @@ class ConditionalAnswers(BaseEstimator):
         return self._averaged((low <= self._outputs) & (self._outputs <= high))
 
     def loo_crps(self) -> Any:
-        """Return the mean CRPS of the distributions predicted without each row.
+        """Return the mean CRPS of left-out rows, each predicted from all other rows.
 
         The result is one number, or one for each output.
         """

@@ -80,8 +80,8 @@ def checked_kernel_y(kernel_y: Any) -> Kernel:
     """Return the kernel on y; raise MuhatError if it is a precomputed one."""
     kernel = as_kernel(kernel_y, "kernel_y")
     if isinstance(kernel, Precomputed):
-        needed = "kernel_y must be a kernel that is computed from rows"
-        advice = "pass the outputs and a kernel such as 'gaussian'"
+        needed = "kernel_y must be a kernel that is computed from values of y"
+        advice = "pass y and a kernel such as 'gaussian'"
         raise MuhatError("ConditionalMean", needed, "'precomputed'", advice)
     return kernel
 

@@ -94,11 +94,12 @@ class ConditionalMean(
         except truncated SVD.
     selection : {'loo', 'gcv'}, LeaveOneOut, GCV, Fixed or Rate, default='loo'
         How the parameter is chosen. Truncated SVD, and other filters that are not smooth, are
-        refitted without each row, up to 300 rows; beyond, generalised cross-validation is used.
+        refitted once for each row, with that row left out, up to 300 rows; beyond, generalised
+        cross-validation is used.
     gram : str, Nystrom or RandomFeatures, default='auto'
         How the Gram matrix is stored: 'dense', 'nystrom' or 'random-features'. 'auto' is 'dense' up
-        to 5,000 rows. Beyond, it takes 500 landmarks, or 1,000 or 2,000 if they miss more than
-        0.1 % of the trace of the Gram matrix and rows are few enough; ``gram_reason_`` says it.
+        to 5,000 rows. Beyond, it takes 500 landmarks. If these miss more than 0.1 % of the trace of
+        the Gram matrix, it takes 1,000 (up to 40,000 rows) or 2,000 (up to 10,000 rows).
     fit_intercept : bool, default=True
         Whether predictions tend to the mean of y far from all data. If False, they tend to zero, as
         in scikit-learn's ``KernelRidge``.

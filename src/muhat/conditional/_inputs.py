@@ -118,7 +118,10 @@ def check_masses(masses: Array) -> None:
     if least < MIN_MASS_SHARE:
         needed = f"sample_weight must be zero or at least {MIN_MASS_SHARE:g} of the largest"
         raise MuhatError(
-            "ConditionalMean", needed, f"{least:.3g} of the largest", "set smaller weights to zero"
+            "ConditionalMean",
+            needed,
+            f"{least:.3g} of the largest",
+            "set the smallest weights to zero",
         )
 
 

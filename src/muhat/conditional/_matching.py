@@ -12,7 +12,12 @@ from muhat._arrays import Array, slices
 from muhat._bases import BaseEstimator
 from muhat._parts import HasKernel, as_gram, as_kernel
 from muhat._summary import EstimatorHtmlReprMixin, Summary, four_digits
-from muhat._validation import checked_sample, positive, whole_number
+from muhat._validation import (
+    KERNEL_OF_ROWS_NEEDED,
+    checked_sample,
+    positive,
+    whole_number,
+)
 from muhat.conditional._interior_point import QuadraticProgram
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError
@@ -151,11 +156,7 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
         """Return the kernel mean of the target's rows, the kernel learnt from both samples."""
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
-            raise MuhatError(
-                "KernelMeanMatching",
-                "a kernel that is computed from rows is needed",
-                "a precomputed one",
-            )
+            raise MuhatError("KernelMeanMatching", KERNEL_OF_ROWS_NEEDED, "a precomputed one")
         self._check_columns(target)
         Y = checked_sample(self, target, reset=False, name="target").astype(np.float64, copy=False)
         return Embedding(kernel.resolve(np.concatenate([X, Y])), Y, np.full(len(Y), 1 / len(Y)))

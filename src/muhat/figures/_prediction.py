@@ -24,7 +24,7 @@ def new_rows_plot(result: PredictionResult) -> Plot:
     """
     if result.new_rows is None:
         needed = "predictions of new rows are needed"
-        raise MuhatError("new_rows_plot", needed, "those of left-out training rows")
+        raise MuhatError("new_rows_plot", needed, "predictions of left-out training rows")
     name, target, n = result.name, result.target, rows_text(len(result.predicted))
     if result.true is None:
         column = int(np.argmax(result.importance))

@@ -299,7 +299,7 @@ class NuMethod(Iteration):
             return replace(self, kappa2=kappa2)
         if self.scale < kappa2 * (1 - STEP_TOL):
             needed = f"kappa2 must be at least the kernel's bound {kappa2:.6g}"
-            raise MuhatError("NuMethod", needed, self.kappa2, "leave out kappa2 to use the bound")
+            raise MuhatError("NuMethod", needed, self.kappa2, "leave out kappa2 to use this bound")
         return self
 
     def coefficients(self, t: Any) -> tuple[Any, Any]:

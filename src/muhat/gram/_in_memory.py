@@ -327,12 +327,18 @@ def _check_forms(gram: BlockGram) -> None:
         needed = "k(x, y) = k(y, x) is needed"
         got = f"a difference of {gap:.2g} where products reach {scale:.2g}"
         raise MuhatError(
-            type(gram.kernel).__name__, needed, got, "pass (K + K.T)/2 if this is rounding"
+            type(gram.kernel).__name__,
+            needed,
+            got,
+            "if the difference is rounding, pass (K + K.T)/2",
         )
     least = min(float(gram.diagonal().min()), float(np.diagonal(forms).min()))
     if least < -(rounding(forms) ** 0.5) * scale:
         needed = "the Gram matrix must be positive semi-definite"
         got = f"a quadratic form of {least:.2g}"
         raise MuhatError(
-            "kernel", needed, got, "use a kernel that is, or clip the matrix's spectrum"
+            "kernel",
+            needed,
+            got,
+            "use a positive semi-definite kernel, or set negative eigenvalues to zero",
         )

@@ -145,12 +145,15 @@ class FeatureEmbedding(Element):
 
     def _check_same_space(self, other: Element) -> None:
         if not isinstance(other, FeatureEmbedding):
-            advice = "carry the other over first: features.embedding(features.coordinates(g))"
+            advice = "convert the other one g first: features.embedding(features.coordinates(g))"
             raise MuhatError(
-                "FeatureEmbedding", "both must be of features", type(other).__name__, advice
+                "FeatureEmbedding",
+                "the other embedding must have features too",
+                type(other).__name__,
+                advice,
             )
         if self.features != other.features:
-            needed, got = "both embeddings must have the same features", "others"
+            needed, got = "both embeddings must have the same features", "different ones"
             advice = "fit both with the same kernel, whose bandwidth is a number, and the same seed"
             raise MuhatError("FeatureEmbedding", needed, got, advice)
 

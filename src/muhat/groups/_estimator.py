@@ -12,6 +12,7 @@ from muhat._bases import BaseEstimator
 from muhat._parts import HasKernel, as_gram, as_kernel
 from muhat._random_states import checked_seed
 from muhat._validation import (
+    KERNEL_OF_ROWS_NEEDED,
     check_finite,
     check_range,
     check_scale,
@@ -435,9 +436,8 @@ default='auto'
     def _checked_kernel(self) -> Kernel:
         kernel = as_kernel(self.kernel)
         if isinstance(kernel, Precomputed):
-            needed = "a kernel that is computed from rows is needed"
             advice = "pass the rows and a kernel such as 'gaussian'"
-            raise MuhatError(self, needed, "a precomputed one", advice)
+            raise MuhatError(self, KERNEL_OF_ROWS_NEEDED, "a precomputed one", advice)
         return kernel
 
     def _check_parameters(self) -> None:

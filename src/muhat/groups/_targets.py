@@ -82,7 +82,7 @@ def _check_length(who: str, y: Any, rows: LabelledRows) -> None:
     if not hasattr(y, "__len__"):
         raise MuhatError(who, needed, repr(y))
     if len(y) == n != T:
-        raise MuhatError(who, needed, f"{n}, one for each row", BY_LABEL)
+        raise MuhatError(who, needed, f"{n} values, one for each row", BY_LABEL)
     if len(y) != T:
         raise MuhatError(who, needed, len(y))
 

@@ -39,7 +39,8 @@ ConditionalMean, PredictionResult, ComponentsResult or Pipeline
     context : Context
         What the page says beside it.
     """
-    raise MuhatTypeError("report_of", "a result with a report is needed", type(result).__name__)
+    needed = "the result of a test, a comparison or a fitted model that has a report is needed"
+    raise MuhatTypeError("report_of", needed, type(result).__name__)
 
 
 def to_html(

@@ -355,9 +355,11 @@ class GroupDesign:
         what = "pairs"
         if pairs is None:
             what = "strata"
-        needed = f"some of {what} must have rows of two or more groups"
-        got = f"one group in each of {len(self.counts):,}"
-        raise MuhatError(WHO, needed, got, f"leave out {what}, or use coarser ones")
+        needed = f"some {what} must have rows of two or more groups"
+        got = f"one group in each of {len(self.counts):,} {what}"
+        raise MuhatError(
+            WHO, needed, got, f"leave out {what}, or give {what} that contain more groups"
+        )
 
 
 def _arrangements(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:

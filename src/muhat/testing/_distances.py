@@ -53,9 +53,9 @@ class Distance(Kernel):
     def __call__(self, X: Array, Y: Array | None = None) -> Array:
         raise MuhatError(
             "Distance",
-            "an origin is needed before the kernel is called",
-            "none",
-            "call resolve(X) first",
+            "the kernel must be fitted to rows before it is called",
+            "a kernel that is not fitted",
+            "call kernel.resolve(X) and use what it returns",
         )
 
     def __repr__(self) -> str:

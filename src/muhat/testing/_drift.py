@@ -88,7 +88,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     alpha : float, default=0.05
         The largest allowed probability of one or more false alarms in all batches together.
     horizon : int, default=100
-        Planned number of batches. Half of alpha is divided evenly among them: each has the level
+        Planned number of batches, over which half of alpha is spread evenly: each has the level
         alpha/(2 horizon). The next ``2 * horizon`` batches share half of what remains, and so on.
     n_reference : int, default=5000
         Number of rows of the reference that are kept, at random.
@@ -486,7 +486,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             needed = "test must be a TwoSampleTest or None"
             raise MuhatTypeError("DriftDetector", needed, f"a {type(test).__name__}")
         if any(isinstance(each, Precomputed) for each in as_kernels(test.kernel)):
-            needed = "test must have a kernel that can be computed for new rows"
+            needed = "test must have a kernel that is computed from rows"
             advice = "give the rows, and a kernel such as 'gaussian'"
             raise MuhatError("DriftDetector", needed, "a precomputed one", advice)
         if test.block_length not in (None, self.block_length):

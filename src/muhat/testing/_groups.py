@@ -10,7 +10,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._validation import as_frame
+from muhat._validation import KERNEL_OF_ROWS_NEEDED, as_frame
 from muhat.data import ColumnMoments, SampleBatch
 from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
@@ -94,9 +94,9 @@ class GroupTest(PermutationTest):
     tolerance : float or 'halves', default=None
         A distance δ (MMD) up to which groups count as equal. Every group then also has an
         approximate p-value for a distance above δ from the rest. 'halves' takes the distance
-        between the first and the second half of each group's rows, in the given order. Distances
-        are measured with the Gaussian kernel at the median bandwidth of all rows, or with
-        ``kernel`` if you give one kernel.
+        between the first halves of all groups together and their second halves together, with rows
+        in the given order. Distances are measured with the Gaussian kernel at the median bandwidth
+        of all rows, or with ``kernel`` if you give one kernel.
     n_permutations : int, default=999
         Number of random permutations. If there are no more relabelings, all are enumerated.
     random_state : int, RandomState, Generator or None, default=0
@@ -244,8 +244,7 @@ class GroupTest(PermutationTest):
         """Return the kernels at every bandwidth; by default also distances."""
         kernels = as_kernels(self.kernel)
         if any(isinstance(each, Precomputed) for each in kernels):
-            needed = "a kernel that is computed from rows is needed"
-            advice = "pass the rows and a kernel such as 'gaussian'"
+            needed, advice = KERNEL_OF_ROWS_NEEDED, "pass the rows and a kernel such as 'gaussian'"
             raise MuhatError("GroupTest", needed, "a precomputed one", advice)
         found: list[Kernel] = []
         for kernel in kernels:

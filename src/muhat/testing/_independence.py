@@ -101,7 +101,7 @@ class IndependenceTest(PermutationTest):
 
     Bandwidths and λ for x come from x, those for y from y. Then the rows of y are permuted. Let
     γ, u be the eigenpairs of the centred Gram matrix of x, and δ, v those of y. The statistics are
-    Σ h(γ_k) h'(δ_l) (u_kᵀ v_l)², which is HSIC for h(γ) = γ and h'(δ) = δ. By default there are
+    Σ h(γ_k) g(δ_l) (u_kᵀ v_l)², which is HSIC for h(γ) = γ and g(δ) = δ. By default there are
     three families of statistics: for structure of any kind, for structure of ranks, and for linear
     and monotone trends. Their p-values are combined into one.
 
@@ -117,7 +117,7 @@ class IndependenceTest(PermutationTest):
         The bandwidths of kernels without a given one: their number (default: 4, spread over the
         distances of x or of y), 'median', or a list.
     statistics : str, Statistic or list of these, default=None
-        The weights h and h'; every h is combined with every h'. 'mmd' with 'mmd' is HSIC. For few
+        The functions h and g; every h is combined with every g. 'mmd' with 'mmd' is HSIC. For few
         rows there are also 'scose', 'fcose' and ``ShrunkCovariance(filter)``: the norm of the
         shrunk cross-covariance operator. The default has 67 statistics in three families; for a
         kernel of your own it is ('mmd', 'spectral').
@@ -128,9 +128,9 @@ class IndependenceTest(PermutationTest):
         Whether columns are scaled to mean 0 and variance 1, x and y each by itself. Row numbers and
         objects are not scaled.
     distinct : bool, default=False
-        Whether exact copies of rows (x, y) are dropped, as copies are not independent draws. If
-        values of x and values of y still repeat afterwards, an error is raised: dropping would
-        then create a dependence.
+        Whether exact copies of rows (x, y) are dropped, as copies are not independent draws. An
+        error is raised if a value of x, and a value of y, still occurs in several rows afterwards:
+        dropping copies would then make x and y dependent.
     n_permutations : int, default=999
         Number of random permutations. If there are no more orders, all are enumerated.
     random_state : int, RandomState, Generator or None, default=0

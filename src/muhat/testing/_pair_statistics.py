@@ -1,4 +1,4 @@
-"""Statistics of x with y, Σ h(γ_k) h'(δ_l) (u_kᵀ v_l)², for every order of the rows of y."""
+"""Statistics of x with y, Σ h(γ_k) g(δ_l) (u_kᵀ v_l)², for every order of the rows of y."""
 
 from __future__ import annotations
 
