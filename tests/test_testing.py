@@ -745,7 +745,7 @@ REFUSED = {
     "ragged": (
         A,
         [[1.0, 2.0], [3.0]],
-        "the rows of Y must have equal lengths, got unequal ones; fill them up",
+        "the rows of Y must have equal lengths, got unequal ones; make all rows equally long",
     ),
     "a dict": (
         {"a": 1},
@@ -840,7 +840,7 @@ def test_independence_refuses_what_it_cannot_pair():
         IndependenceTest(gram="dense").test(np.zeros((2001, 1)), np.zeros((2001, 1)))
     with pytest.raises(
         ValueError,
-        match="IndependenceTest: at most 100000 rows are supported, got 100001; draw some",
+        match="IndependenceTest: at most 100000 rows are supported, got 100001; use a random sample",
     ):
         IndependenceTest().test(np.zeros((100_001, 1)), np.zeros((100_001, 1)))
     with pytest.raises(
