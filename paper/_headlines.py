@@ -45,8 +45,9 @@ def _of_default_levels(folder: str | PathLike[str]) -> str:
     rows = read_results(folder, "test-default-levels").rows
     rates, draws = 100 * column(rows, "rejected"), column(rows, "draws")
     return (
-        f"The present defaults rejected {rates.min():.1f} to {rates.max():.1f} % ({len(rows)} "
-        f"settings, {draws.min():.0f} or {draws.max():.0f} samples each)."
+        "The defaults have changed since then; the new ones rejected "
+        f"{rates.min():.1f} to {rates.max():.1f} % ({len(rows)} settings, "
+        f"{draws.min():.0f} or {draws.max():.0f} samples each)."
     )
 
 

@@ -232,11 +232,11 @@ PARAMETERS_REFUSED = {
     ),
     "fixed for kme": (
         {"filter": "kme", "selection": Fixed(0.1)},
-        "KME has no parameter to give, got 0.1",
+        "KME takes no parameter, got 0.1",
     ),
     "grid for kme": (
         {"filter": "kme", "selection": LeaveOneOut(grid=[0.1])},
-        "KME has no parameter to give",
+        "KME takes no parameter",
     ),
     "rate for componentwise": (
         {"filter": "componentwise", "selection": "rate"},
@@ -374,7 +374,7 @@ def test_other_names_of_features_later_are_refused():
 
 
 def test_a_median_bandwidth_without_a_sample_is_refused():
-    with pytest.raises(ValueError, match=r"call resolve\(X\) to learn it from X"):
+    with pytest.raises(ValueError, match=r"call resolve\(X\) to learn the bandwidth from X"):
         Gaussian()(X)
     with pytest.raises(ValueError, match="needs at least one row, got none"):
         Gaussian().resolve(X[:0])

@@ -841,7 +841,7 @@ REFUSED = {
     "return real numbers, the same number for each output, got a list": lambda: (
         ConditionalMean().fit(X, Y).expect(lambda y: [[1.0], [1.0, 2.0]], X)
     ),
-    "another ConditionalMean is needed, got a int": lambda: (
+    "other must be a fitted ConditionalMean, got a int": lambda: (
         ConditionalMean().fit(X, Y).mmd_at(X, 3)
     ),
     r"y must be at most 1e\+140 in absolute value": lambda: ConditionalMean().fit(X, 1e200 * Y),

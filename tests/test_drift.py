@@ -416,7 +416,7 @@ def test_a_state_is_not_overwritten_unless_it_is_resumed(files):
         assert result.exit_code == 2
         assert result.stderr == (
             "muhat: --save: state.muhat exists and would be overwritten; continue it with "
-            "--resume state.muhat, or delete it or choose another name to start anew.\n"
+            "--resume state.muhat. To start again, delete it or choose another name.\n"
         )
     assert muhat.load("state.muhat").n_batches_ == 1
 

@@ -426,7 +426,7 @@ def test_a_separator_that_is_none_is_refused(tmp_path, separator):
 def test_a_separator_of_a_file_without_text_is_refused(tmp_path):
     np.save(tmp_path / "data.npy", NUMBERS)
     with pytest.raises(
-        FileError, match=r"separator is an option of text files, got the ending '\.npy'"
+        FileError, match=r"separator applies only to text files, got the ending '\.npy'"
     ):
         read_table(tmp_path / "data.npy", separator=";")
 

@@ -254,7 +254,7 @@ def test_what_is_no_tolerance_raises(tolerance):
 
 
 def test_strata_with_single_units_raise():
-    with pytest.raises(MuhatError, match="give small strata as pairs="):
+    with pytest.raises(MuhatError, match="pass small strata as pairs= instead of strata="):
         tolerance_test(0.1).test(np.arange(6.0), list("abbabb"), strata=[1, 1, 1, 2, 2, 2])
 
 

@@ -498,7 +498,7 @@ class TestRefusals:
                 return self.batches
 
         self.refused(
-            r"^batches: every pass must read the same rows, got 30 and then 20; pass a list",
+            r"^batches: every pass must read the same rows, got 30 rows and then 20; pass a list",
             Fewer(),
         )
         self.refused(
@@ -611,7 +611,8 @@ class TestRefusals:
                 one.merge(other)
         single = KernelMean(gram=MAPS["nystrom"], kernel=KERNEL).partial_fit(X.astype(np.float32))
         with pytest.raises(
-            ValueError, match=r"^KernelMean\.merge: .* rows of one type, got float64 and float32\.$"
+            ValueError,
+            match=r"^KernelMean\.merge: .* rows of the same type, got float64 and float32\.$",
         ):
             one.merge(single)
         with pytest.raises(

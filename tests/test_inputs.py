@@ -301,7 +301,7 @@ def test_a_comma_separates_nothing_where_other_characters_do():
 def test_options_of_text_files_and_their_values_are_checked():
     FRAME.to_parquet("f.parquet")
     FRAME.to_csv("f.csv")
-    with pytest.raises(FileError, match="decimal is an option of text files"):
+    with pytest.raises(FileError, match="decimal applies only to text files"):
         read_table("f.parquet", decimal=",")
     with pytest.raises(
         FileError, match="separator and decimal must be different characters, unless"

@@ -91,6 +91,6 @@ def test_what_does_not_fit_together_is_refused(draws):
     ):
         ExactLosses.from_samples([X, X], [P, P], [Gaussian(1.0)])
     with pytest.raises(
-        ValueError, match=r"samples of one shape are needed, got \(19, 5\), \(20, 5\)"
+        ValueError, match=r"all samples must have the same shape, got \(19, 5\), \(20, 5\)"
     ):
         ExactLosses.from_samples([X, X[1:]], [P, P], [Gaussian(1.0)] * 2)

@@ -143,6 +143,6 @@ def test_a_target_of_other_columns_is_refused():
     ):
         KernelMeanMatching().fit(X, pd.DataFrame(TARGET, columns=["b", "a"]))
     with pytest.raises(
-        ValueError, match="target must have the columns of X, got 'c', which X has not"
+        ValueError, match="target must have the columns of X, got 'c', which X does not have"
     ):
         KernelMeanMatching().fit(X, pd.DataFrame(TARGET, columns=["a", "c"]))

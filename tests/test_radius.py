@@ -147,13 +147,13 @@ def test_the_truth_is_within_the_radius_as_often_as_is_promised():
         (
             KernelMean(filter="kme").fit(X, sample_weight=np.arange(60)),
             {},
-            "rows of equal weight",
+            "at least 2 rows, all of the same weight, are needed",
         ),
         (KernelMean(filter="kme", kernel=Gaussian(1.0)).fit(X[:1]), {}, "at least 2 rows"),
         (
             KernelMean(filter="kme", gram="random-features").fit(X),
             {},
-            "a known error of the features in the norm of the RKHS",
+            "features whose error in the norm of the RKHS is known are needed",
         ),
     ],
 )

@@ -175,7 +175,7 @@ def test_a_wide_kernel_is_no_indefinite_one():
         TwoSampleTest(Linear(), random_state=SEED).test(X, Y).p_value, abs=0.01
     )
     for kernel, options in ((Gaussian(1e12), {}), (0.1 * Gaussian(1e12), {"statistics": "mmd"})):
-        with pytest.raises(ValueError, match="a kernel that distinguishes rows is needed"):
+        with pytest.raises(ValueError, match="the kernel must distinguish different rows"):
             TwoSampleTest(kernel, **options).test(X, Y)
 
 
@@ -745,7 +745,7 @@ REFUSED = {
     "ragged": (
         A,
         [[1.0, 2.0], [3.0]],
-        "the rows of Y must have equal lengths, got unequal ones; fill them up",
+        "the rows of Y must have equal lengths, got unequal ones; make all rows equally long",
     ),
     "a dict": (
         {"a": 1},
@@ -840,7 +840,7 @@ def test_independence_refuses_what_it_cannot_pair():
         IndependenceTest(gram="dense").test(np.zeros((2001, 1)), np.zeros((2001, 1)))
     with pytest.raises(
         ValueError,
-        match="IndependenceTest: at most 100000 rows are supported, got 100001; draw some",
+        match="IndependenceTest: at most 100000 rows are supported, got 100001; use a random",
     ):
         IndependenceTest().test(np.zeros((100_001, 1)), np.zeros((100_001, 1)))
     with pytest.raises(
@@ -865,7 +865,7 @@ def test_independence_refuses_what_it_cannot_pair():
     ):
         TwoSampleTest(gram="blocks").test(A, A + 1)
     for test in (TwoSampleTest, IndependenceTest):
-        with pytest.raises(ValueError, match="a kernel that distinguishes rows is needed"):
+        with pytest.raises(ValueError, match="the kernel must distinguish different rows"):
             test(lambda X, Y: np.ones((len(X), len(Y)))).test(A, A)
 
 

@@ -833,7 +833,7 @@ class Unstated(Filter):
             lambda: characteristic_bound(Matern(1.0), 2, 1.0, 2.0, l1_norm=-1.0),
             "l1_norm must be positive",
         ),
-        (lambda: theorem_2([-1.0], [0.0]), "must not be negative .*got Δ_i from -1.0"),
+        (lambda: theorem_2([-1.0], [0.0]), "must not be negative, .*got a risk of -1.0"),
         (
             lambda: theorem_3(Unstated(), 0.1, n=10, beta=1.0, source_norm=1.0),
             "states its constants .*measures them",

@@ -114,16 +114,13 @@ def radius_of(
         needed = "variance can be given only with 'bernstein' and 'mcdiarmid'"
         raise MuhatError(who, needed, f"method={method!r}", "leave it out")
     if mean.n < 2 or not mean.are_equal:
-        got = "sample_weight"
+        got = "different weights"
         if mean.n < 2:
             got = f"{mean.n} row"
-        raise MuhatError(who, "at least 2 rows of equal weight are needed", got)
+        raise MuhatError(who, "at least 2 rows, all of the same weight, are needed", got)
     if mean.gamma is not None and not isinstance(mean.element, Embedding):
-        needed = "a known error of the features in the norm of the RKHS is needed"
-        advice = "use gram='nystrom' or 'dense'"
-        raise MuhatError(
-            who, needed, "random features, whose error in that norm is not known", advice
-        )
+        needed = "features whose error in the norm of the RKHS is known are needed"
+        raise MuhatError(who, needed, "random features", "use gram='nystrom' or 'dense'")
     delta, kernel = 1 - share, mean.element.kernel
     if method == "asymptotic":
         r = sqrt(weighted_chi_square_quantile(mean.eigenvalues, mean.variance, share) / mean.n)

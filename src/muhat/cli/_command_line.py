@@ -54,7 +54,9 @@ def about(
     show_traceback: Annotated[
         bool,
         typer.Option(
-            TRACEBACK, help="Print the full traceback of an error. Can also follow the command."
+            TRACEBACK,
+            help="Print the full traceback of an error. This option can also be given after the "
+            "command.",
         ),
     ] = False,
 ) -> None:

@@ -144,7 +144,7 @@ def compare_command(
         Option(
             metavar="NAME",
             help=f"How the kernel matrix is stored: {', '.join(GRAMS)}. "
-            "The last two are approximations for any number of rows.",
+            f"{' and '.join(APPROXIMATIONS)} are approximations for any number of rows.",
         ),
     ] = "auto",
     features: Annotated[

@@ -320,8 +320,10 @@ def _check_no_other_state(save_to: Path | None, resume: Path | None) -> None:
         return
     if resume is None or not resume.exists() or not save_to.samefile(resume):
         state = quote(str(save_to))
-        ways = f"continue it with --resume {state}, or delete it or choose another name to start"
-        raise MuhatError(f"--save: {save_to} exists and would be overwritten; {ways} anew.")
+        raise MuhatError(
+            f"--save: {save_to} exists and would be overwritten; continue it with --resume "
+            f"{state}. To start again, delete it or choose another name."
+        )
 
 
 def _check_same_options(context: Context, detector: DriftDetector, state: Path) -> None:

@@ -101,8 +101,8 @@ def groups_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column with units, such as patients, that have several rows in one group. Whole "
-            "units are permuted.",
+            help="Column that names the patient, or other unit, of each row. Use it if units have "
+            "several rows in one group; whole units are then permuted.",
         ),
     ] = None,
     pairs: Annotated[
@@ -110,8 +110,9 @@ def groups_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column with units that have rows in several groups, such as before and after. "
-            "Labels are permuted within units.",
+            help="Column that names the patient, or other unit, of each row. Use it if units have "
+            "rows in several groups, such as before and after; labels are then permuted within "
+            "units.",
         ),
     ] = None,
     tolerance: ToleranceText = None,

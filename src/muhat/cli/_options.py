@@ -43,8 +43,8 @@ Decimal = Annotated[
     str,
     Option(
         metavar="CHARACTER",
-        help="Decimal sign of text files: '.' or ','. Of several files, ',' applies to those that "
-        "use it.",
+        help="Decimal sign of text files: '.' or ','. If you give several files, those without "
+        "decimal commas are read with '.'.",
     ),
 ]
 Standardize = Annotated[
@@ -56,7 +56,8 @@ Kernels = Annotated[
     Option(
         metavar="NAME",
         show_default=False,
-        help="Kernel of the test. Can be given several times. By default several are combined.",
+        help="Kernel of the test. Can be given several times. By default several kernels are "
+        "combined.",
     ),
 ]
 Permutations = Annotated[

@@ -84,8 +84,8 @@ def pca_command(
         str,
         Option(
             metavar="NUMBER|loo",
-            help="Number of components, or 'loo' to choose it by leave-one-out: the fewest that "
-            "separate signal from noise.",
+            help="Number of components, or 'loo' to choose it by cross-validation: the smallest "
+            "number that separates signal from noise.",
         ),
     ] = "loo",
     filter: Annotated[

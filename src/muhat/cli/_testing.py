@@ -111,7 +111,7 @@ def two_samples_command(
         Option(
             metavar="COLUMN",
             show_default=False,
-            help="Column that has the sample of each row. It must have two values.",
+            help="Column that says which sample each row belongs to. It must have two values.",
         ),
     ] = None,
     kernel: Kernels = None,

@@ -345,8 +345,8 @@ class ConditionalAnswers(BaseEstimator):
             ``kernel_y=Gaussian(1.0)``.
         """
         if not isinstance(other, ConditionalAnswers):
-            needed, got = "another ConditionalMean is needed", f"a {type(other).__name__}"
-            raise MuhatError("ConditionalMean.mmd_at", needed, got, "fit it to other rows")
+            needed, got = "other must be a fitted ConditionalMean", f"a {type(other).__name__}"
+            raise MuhatError("ConditionalMean.mmd_at", needed, got)
         mine, its = self.weights_at(X)[:, self._taken], other.weights_at(X)[:, other._taken]
         if self.kernel_y_ != other.kernel_y_:
             needed = f"both models must have the kernel_y {self.kernel_y_!r}"

@@ -189,7 +189,8 @@ class KernelMeanMatching(HasKernel, EstimatorHtmlReprMixin, BaseEstimator):
             raise MuhatError(who, needed, "another order", advice)
         others = ", ".join(repr(name) for name in its if name not in mine)
         if others:
-            raise MuhatError(who, "target must have the columns of X", f"{others}, which X has not")
+            needed = "target must have the columns of X"
+            raise MuhatError(who, needed, f"{others}, which X does not have")
 
 
 def _program(

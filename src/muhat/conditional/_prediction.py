@@ -402,7 +402,7 @@ def _training_rows(model: ConditionalMean) -> tuple[Array, Array]:
     check_is_fitted(model, "choice_")
     if model._rows is None or isinstance(model.kernel_, Precomputed):
         needed = "a model that was fitted to rows in memory is needed"
-        raise MuhatError("evaluate", needed, "a fit in batches or of a precomputed kernel")
+        raise MuhatError("evaluate", needed, "one fitted in batches or with a precomputed kernel")
     X, y, _ = model._rows
     if y.ndim != 1:
         raise MuhatError("evaluate", "a model of one output is needed", f"{y.shape[1]} outputs")

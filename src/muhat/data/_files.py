@@ -542,6 +542,5 @@ def _opened_folder(path: Path, who: str, selection: ColumnSelection) -> FileTabl
 
 def _raise_text_option(who: str, name: str, ending: str) -> NoReturn:
     """Raise FileError for an option that files with this ending do not have."""
-    raise FileError(
-        who, f"{name} is an option of text files", f"the ending {ending!r}", "leave it out"
-    )
+    needed = f"{name} applies only to text files"
+    raise FileError(who, needed, f"the ending {ending!r}", "leave it out")

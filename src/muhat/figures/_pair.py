@@ -244,7 +244,8 @@ def _columns(
     own = getattr(frame, "column_names", getattr(frame, "columns", None))  # pyarrow's, pandas's
     values = np.asarray(frame)
     if values.ndim not in (1, 2):
-        raise MuhatError("PairDisplay", "one or two dimensions are needed", f"shape {values.shape}")
+        needed = "a sample must have one or two dimensions"
+        raise MuhatError("PairDisplay", needed, f"shape {values.shape}")
     values = values.reshape(len(values), -1)
     columns = [*map(_typed, values.T)]
     if names is None and own is not None:

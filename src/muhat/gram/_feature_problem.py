@@ -323,10 +323,9 @@ class Accumulation:
         sums = FeatureSums.from_source(source, self.features, self.folds)
         if drawn is not None and drawn.count != sums.n:
             needed = "every pass must read the same rows"
-            got = f"{drawn.count} and then {sums.n}"
-            raise MuhatError(
-                "batches", needed, got, "pass a list, or an iterator, which is read only once"
-            )
+            got = f"{drawn.count} rows and then {sums.n}"
+            advice = "pass a list, or an iterator if the rows can be read only once"
+            raise MuhatError("batches", needed, got, advice)
         return replace(self, sums=sums if self.sums is None else self.sums + sums)
 
     def problem(
@@ -339,9 +338,8 @@ class Accumulation:
     def __add__(self, other: Accumulation) -> Accumulation:
         if self.features.dtype != other.features.dtype:
             got = f"{self.features.dtype} and {other.features.dtype}"
-            raise MuhatError(
-                "KernelMean.merge", "both estimators must have seen rows of one type", got
-            )
+            needed = "both estimators must be fitted to rows of the same type"
+            raise MuhatError("KernelMean.merge", needed, got)
         if self.features != other.features:
             needed = "both estimators must have the same kernel and features"
             advice = "give both the same bandwidth as a number, and the same landmarks as an array"

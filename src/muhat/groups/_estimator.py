@@ -429,9 +429,8 @@ default='auto'
         labels = self.groups_.tolist()
         if label not in labels:
             shown = ", ".join(map(str, labels[:8]))
-            raise MuhatError(
-                f"{type(self).__name__}.embedding_of", f"a label is needed: {shown}", label
-            )
+            needed = f"the label of a group is needed, such as {shown}"
+            raise MuhatError(f"{type(self).__name__}.embedding_of", needed, label)
         return labels.index(label)
 
     def _checked_kernel(self) -> Kernel:

@@ -85,7 +85,10 @@ class Radial(Kernel):
         if self._is_median:
             needed = "the bandwidth must be a number before the kernel is called"
             raise MuhatError(
-                type(self).__name__, needed, "'median'", "call resolve(X) to learn it from X"
+                type(self).__name__,
+                needed,
+                "'median'",
+                "call resolve(X) to learn the bandwidth from X",
             )
         return positive(self, "bandwidth", self.bandwidth, ", or 'median'")
 

@@ -402,9 +402,7 @@ def checked_grid(rule: Rule, filter: Shrinker, grid: Any) -> Array:
     """Return parameters given by the user, or refuse those that do not fit the filter."""
     if filter.parameterless:
         name = type(filter).__name__
-        raise MuhatError(
-            type(rule).__name__, f"{name} has no parameter to give", grid, "leave it out"
-        )
+        raise MuhatError(type(rule).__name__, f"{name} takes no parameter", grid, "leave it out")
     return np.unique(filter.check(grid))
 
 
@@ -435,12 +433,12 @@ def check_shrinkage(candidates: Candidates, gamma: Array, s: Array, at_zero: Arr
             "s must be a finite real number for each γ in [0, "
             f"{float(gamma.max(initial=0.0)):.3g}], zero included"
         )
-        kind = "real, some of them NaN or infinite"
+        got = "NaN or infinite values"
         if np.iscomplexobj(s):
-            kind = "complex"
-        raise MuhatError(
-            type(candidates.filter).__name__, needed, f"shape {s.shape} for {shape}, {kind}"
-        )
+            got = "complex values"
+        elif s.shape != shape:
+            got = f"an array of shape {s.shape} instead of {shape}"
+        raise MuhatError(type(candidates.filter).__name__, needed, got)
 
 
 def choice_at(

@@ -510,7 +510,7 @@ class Leading:
                 needed = "needs = Access.LEADING is for filters that are 1 from λ on and 0 below"
                 advice = "remove `needs` from the class, so that all eigenpairs are used"
                 raise MuhatError(
-                    type(filter).__name__, needed, "a filter with other values", advice
+                    type(filter).__name__, needed, "a filter with values other than these", advice
                 )
         return kept
 

@@ -346,7 +346,7 @@ class GroupDesign:
         if self.counts.sum(axis=0).max() == 1:
             what = "row" if clusters is None else "cluster"
             needed = f"at least one group must have two or more {what}s"
-            raise MuhatError(WHO, needed, f"{self.n_groups:,} groups of one {what}")
+            raise MuhatError(WHO, needed, f"{self.n_groups:,} groups with one {what} each")
         if self.is_permutable:
             return
         if strata is None and pairs is None:

@@ -366,8 +366,8 @@ class IndependenceTest(PermutationTest):
         kernels = [self._ladder(each.side.kernels, each) for each in (x, y)]
         grams = self._grams((x, y), kernels, weights)
         if not all(grams):
-            needed = "a kernel that distinguishes rows is needed"
-            got, advice = "the same value k(x, y) for all pairs", "use another kernel or bandwidth"
+            needed = "the kernel must distinguish different rows"
+            got, advice = "the same value for all pairs of rows", "use another kernel or bandwidth"
             raise MuhatError("IndependenceTest", needed, got, advice)
         return [StatisticPairs.from_grams(grams, weights)]
 

@@ -269,7 +269,7 @@ def _check_cells(design: GroupDesign, has_pairs: bool) -> None:
     if len(single):
         needed = "with a tolerance, each stratum must have two units of each of its groups"
         got = f"one unit of {design.names[single[0][1]]!r} in a stratum"
-        raise MuhatError("GroupTest", needed, got, "give small strata as pairs=")
+        raise MuhatError("GroupTest", needed, got, "pass small strata as pairs= instead of strata=")
 
 
 class _CellNoise:

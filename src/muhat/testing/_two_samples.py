@@ -728,8 +728,8 @@ def candidates_of(
         for statistic in statistics:
             found.append(((kernel,), (statistic,)))
     if not found:
-        got, advice = "the same value k(x, y) for all pairs", "use another kernel or bandwidth"
-        raise MuhatError(who, "a kernel that distinguishes rows is needed", got, advice)
+        got, advice = "the same value for all pairs of rows", "use another kernel or bandwidth"
+        raise MuhatError(who, "the kernel must distinguish different rows", got, advice)
     return found
 
 

@@ -67,7 +67,7 @@ class ExactLosses:
             raise MuhatError("ExactLosses", needed, got)
         if len({np.shape(X) for X in samples}) > 1:
             got = ", ".join(sorted({str(np.shape(X)) for X in samples}))
-            raise MuhatError("ExactLosses", "samples of one shape are needed", got)
+            raise MuhatError("ExactLosses", "all samples must have the same shape", got)
         known = list(zip(samples, distributions, kernels, strict=True))
         return cls(
             np.stack([DenseGram.from_sample(kernel, X).matrix for X, _, kernel in known]),

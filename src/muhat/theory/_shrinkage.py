@@ -232,8 +232,11 @@ def theorem_2(risk: Any, mean: Any, target: Any = 0.0) -> Theorem2:
         got = f"shapes {np.shape(risk)}, {np.shape(mean)} and {np.shape(target)}"
         raise MuhatError("theorem_2", needed, got) from error
     if not (risk >= 0).all() or not np.isfinite(gap).all():
-        needed = "the risks Δ_i must not be negative and means and targets must be finite"
-        raise MuhatError("theorem_2", needed, f"Δ_i from {risk.min()} and gaps from {gap.min()}")
+        needed = "the risks Δ_i must not be negative, and means and targets must be finite"
+        got = "a mean or target that is NaN or infinite"
+        if not (risk >= 0).all():
+            got = f"a risk of {risk.min()}"
+        raise MuhatError("theorem_2", needed, got)
     upper = np.divide(2 * risk, risk + gap**2, out=np.zeros(risk.shape), where=risk > 0)
     return Theorem2(risk, gap, upper)
 
