@@ -794,3 +794,20 @@ def test_a_verdict_says_which_deviations_names_clusters_and_speaks_of_single_row
     assert "by 20 clusters of patient, whose rows are kept together," in clusters
     single = test.test(X, ["one", *["many"] * 20, *["more"] * 19]).verdict()
     assert single.endswith("one has one row: too few rows to tell whether it differs.")
+
+
+def test_repeated_rows_of_a_unit_in_a_group_change_sides_together():
+    """Five rows of each person before and after, which share the noise of their visit."""
+    rng = np.random.default_rng(7)
+    person = np.repeat(np.arange(8), 10)
+    groups = np.tile(np.repeat(["after", "before"], 5), 8)
+    test = GroupTest("gaussian", bandwidths="median", n_permutations=99, random_state=0)
+    rejected = 0
+    for _ in range(20):
+        X = np.repeat(rng.normal(size=(16, 1)), 5, axis=0) + 0.1 * rng.normal(size=(80, 1))
+        found = test.test(X, groups, pairs=person)
+        rejected += found.p_value <= 0.05
+    assert rejected <= 4  # of more than 4 the probability is 0.003; by rows nearly all reject
+    visit = np.repeat(np.arange(16), 5)
+    assert found.p_value == test.test(X, groups, pairs=person, clusters=visit).p_value
+    assert "within pairs by 16 clusters, whose rows are kept together," in found.verdict()

@@ -385,6 +385,19 @@ def _crossed(codes: list[Array], n: int) -> Array:
     return np.asarray(crossed).ravel()
 
 
+def repeated_rows(pairs: Codes, groups: Codes) -> Codes | None:
+    """Return clusters of the rows that a unit has in one group; None if no unit has several.
+
+    Repeated measurements of a patient before and after depend on each other, so they have to change
+    sides together.
+    """
+    codes = _crossed([pairs.codes, groups.codes], len(groups.codes))
+    n_cells = int(codes.max()) + 1
+    if n_cells == len(codes):
+        return None
+    return Codes(tuple(range(n_cells)), codes)
+
+
 def _check_clusters(clusters: Codes, groups: Codes, stratum: Array) -> None:
     """Raise MuhatError if a cluster has rows of two groups, or of two strata."""
     for what, codes in (("group", groups.codes), ("stratum", stratum)):
@@ -398,7 +411,10 @@ def _check_clusters(clusters: Codes, groups: Codes, stratum: Array) -> None:
             got = f"two in cluster {clusters.names[mixed[0]]!r}"
             advice = ""
             if what == "group":
-                advice = "pass units with rows in several groups as pairs"
+                advice = (
+                    "pass units with rows in several groups as pairs; if numbers of units start "
+                    "again in each group, make them different"
+                )
             raise MuhatError(WHO, needed, got, advice)
 
 

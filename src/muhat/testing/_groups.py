@@ -16,7 +16,7 @@ from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
 from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest, spectral_gram
-from muhat.testing._designs import Codes, GroupDesign, encode
+from muhat.testing._designs import Codes, GroupDesign, encode, repeated_rows
 from muhat.testing._distances import Distance
 from muhat.testing._group_columns import ColumnDifferences, column_differences, shares_of_ones
 from muhat.testing._group_pairs import (
@@ -165,7 +165,8 @@ class GroupTest(PermutationTest):
             Whole units are permuted, not rows.
         pairs : like ``groups``, default=None
             Units with rows in several groups, such as patients before and after, or plots with all
-            treatments. Labels are permuted only within units.
+            treatments. Labels are permuted only within units. If a unit has several rows in a
+            group, these rows are kept together.
 
         Returns
         -------
@@ -177,6 +178,10 @@ class GroupTest(PermutationTest):
         X, given = _split_columns(X, groups=groups, strata=strata, clusters=clusters, pairs=pairs)
         rows, names = self._sample("X", X)
         codes = {what: encode(what, values, len(rows)) for what, values in given.items()}
+        if "pairs" in codes and "clusters" not in codes:
+            together = repeated_rows(codes["pairs"], codes["groups"])
+            if together is not None:
+                codes["clusters"] = together
         design = GroupDesign.from_labels(
             codes["groups"], codes.get("strata"), codes.get("clusters"), codes.get("pairs"), rng
         )

@@ -15,10 +15,10 @@ from muhat.kernels import Kernel
 from muhat.testing._explained import ExplainedVariance
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._statistics import Statistic
-from muhat.testing._wording import (
-    MIN_STANDARD_ERRORS,
-    source_columns,
-)
+from muhat.testing._wording import source_columns
+
+MIN_TREND_ERRORS = 3
+"""Standard errors of the rank correlation from which on a trend is reported."""
 
 MONOTONE_CORRELATION = 0.9
 """Rank correlation from which on y rises or falls with x, however few rows there are."""
@@ -310,8 +310,9 @@ class IndependenceResult(Result):
         if self.rank_correlation is None:
             return ""
         measured = f"(rank correlation {self.rank_correlation:.2f})".replace("-", "−")
-        # Under independence √(n − 1) times the rank correlation is about N(0, 1).
-        is_clear = abs(self.rank_correlation) * (self.n - 1) ** 0.5 >= MIN_STANDARD_ERRORS
+        # Under independence √(n − 1) times the rank correlation is about N(0, 1); if the spread of
+        # y depends on x, it varies more.
+        is_clear = abs(self.rank_correlation) * (self.n - 1) ** 0.5 >= MIN_TREND_ERRORS
         if not is_clear and abs(self.rank_correlation) < MONOTONE_CORRELATION:
             curve = self._explained_text(x, y)
             if curve:
