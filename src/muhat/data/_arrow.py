@@ -182,7 +182,7 @@ def check_pyarrow(who: str) -> None:
         import pyarrow  # noqa: F401
     except ImportError:
         advice = "run pip install 'muhat[cli]'"
-        raise FileError(who, "pyarrow is needed to read it", "no pyarrow", advice) from None
+        raise FileError(who, "pyarrow is needed to read this file", "no pyarrow", advice) from None
 
 
 def as_floats(rows: Any, names: Sequence[str], dtype: type[np.floating[Any]]) -> Array:

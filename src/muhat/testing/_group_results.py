@@ -391,12 +391,17 @@ class GroupResult(Result):
     def _change_of_column(self, each: GroupFeature) -> _Change:
         """Return how the group that adds most to a column's difference differs in it."""
         (group,) = (one for one in self.groups if str(one.group) == each.group)
-        return _Change(each.group, group.n, group.n_rest, each.name, each.shift, each.spread)
+        rest = self._name_of_rest(group)
+        return _Change(each.group, group.n, group.n_rest, each.name, each.shift, each.spread, rest)
+
+    def _name_of_rest(self, each: GroupDifference) -> str:
+        """Return what the rest of a group are called: by their name if they are one group."""
+        if len(self.groups) > 2:
+            return "the others"
+        (other,) = (str(other.group) for other in self.groups if other is not each)
+        return other
 
     def _change(self, each: GroupDifference) -> _Change:
-        rest = "the others"
-        if len(self.groups) == 2:
-            (rest,) = (str(other.group) for other in self.groups if other is not each)
         return _Change(
             str(each.group),
             each.n,
@@ -404,7 +409,7 @@ class GroupResult(Result):
             each.column,
             each.shift,
             each.spread,
-            rest,
+            self._name_of_rest(each),
             each.shares,
         )
 
