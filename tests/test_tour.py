@@ -60,4 +60,4 @@ def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "tour").touch()
     result = CliRunner().invoke(command_line(), ["tour", "--out", str(tmp_path / "tour")])
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "a folder is needed, got a file" in result.stderr
+    assert "a folder is needed, got the file " in result.stderr
