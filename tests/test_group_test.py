@@ -621,7 +621,8 @@ def test_verdicts_name_pairs_and_count_clusters():
         "There are too few rows to tell whether 2 groups (40 rows in all) differ: with 4 clusters, "
     )
     many = test.test(X, np.sort(groups), clusters=np.repeat(np.arange(20), 2))
-    assert " by 20 clusters, whose rows are kept together, (" in many.verdict()
+    together = " Rows of the same cluster are kept together: 20 clusters are compared, not 40 rows."
+    assert together in many.verdict()
 
 
 def test_duplicates_and_constant_data_have_p_values_of_one_or_less():
@@ -791,7 +792,10 @@ def test_a_verdict_says_which_deviations_names_clusters_and_speaks_of_single_row
     paired = test.test(X, groups, pairs=unit).verdict()
     assert paired.endswith("(SD) are of rows around the mean within pairs of patient.")
     clusters = test.test(X, np.repeat(["a", "b"], 20), clusters=unit).verdict()
-    assert "by 20 clusters of patient, whose rows are kept together," in clusters
+    assert (
+        " Rows of the same patient are kept together: 20 clusters are compared, not 40 rows."
+        in (clusters)
+    )
     single = test.test(X, ["one", *["many"] * 20, *["more"] * 19]).verdict()
     assert single.endswith("one has one row: too few rows to tell whether it differs.")
 
@@ -810,4 +814,4 @@ def test_repeated_rows_of_a_unit_in_a_group_change_sides_together():
     assert rejected <= 4  # of more than 4 the probability is 0.003; by rows nearly all reject
     visit = np.repeat(np.arange(16), 5)
     assert found.p_value == test.test(X, groups, pairs=person, clusters=visit).p_value
-    assert "within pairs by 16 clusters, whose rows are kept together," in found.verdict()
+    assert "kept together: 16 clusters are compared, not 80 rows." in found.verdict()

@@ -207,7 +207,7 @@ class GroupResult(Result):
             sentences = self._tolerance_sentences(many, found, level)
         else:
             sentences = [self._many_differ(many, found, level)]
-        sentences += [self._where(level), self._single_rows(level)]
+        sentences += [self._kept_together, self._where(level), self._single_rows(level)]
         return " ".join(each for each in sentences if each)
 
     def _nothing_found(self, many: str, found: str, level: float) -> str:
@@ -217,7 +217,8 @@ class GroupResult(Result):
         sentence = f"No difference between {many} detected{self._within} {found}."
         if self.tolerance is not None:
             sentence += f" {self.tolerance.no_difference}"
-        sentences = [sentence + self._single_group(level), self._single_rows(level)]
+        sentences = [sentence, self._kept_together, self._single_group(level).lstrip()]
+        sentences.append(self._single_rows(level))
         return " ".join(each for each in sentences if each)
 
     def _single_rows(self, level: float) -> str:
@@ -232,12 +233,17 @@ class GroupResult(Result):
     @property
     def _within(self) -> str:
         """Within what groups are compared, with a space before it; empty for rows alone."""
-        words = "".join(f" within {each}" for each in self._strata_and_pairs)
+        return "".join(f" within {each}" for each in self._strata_and_pairs)
+
+    @property
+    def _kept_together(self) -> str:
+        """A sentence on rows that are permuted together; empty without clusters."""
         n_clusters = getattr(self, "n_clusters", None)
-        if n_clusters is not None:
-            clusters = _of("clusters", getattr(self, "clusters_by", None))
-            words += f" by {n_clusters:,} {clusters}, whose rows are kept together,"
-        return words
+        if n_clusters is None:
+            return ""
+        title = getattr(self, "clusters_by", None) or "cluster"
+        together = f"Rows of the same {title} are kept together"
+        return f"{together}: {n_clusters:,} clusters are compared, not {rows_text(self.n)}."
 
     @property
     def _strata_and_pairs(self) -> list[str]:
