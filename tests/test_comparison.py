@@ -301,7 +301,7 @@ def test_the_verdict_names_the_winner_and_its_gain(comparison):
     tried = sum(len(row.grid) for row in comparison.rows)
     assert comparison.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
-        f"these {comparison.n} rows. The best of {tried} candidates lowers it by "
+        f"these {comparison.n} rows. The best of {tried} candidates seems to lower it by "
         f"{best.gain_text.split()[0]} % (standard error "
     )
 
@@ -324,10 +324,10 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     assert not unclear.helps
     assert unclear.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
-        f"these 30 rows. The best of {tried} candidates lowers it by {gain} % (standard error "
-        f"{error} %). This may be chance: a gain is significant after correction for the {tried} "
-        f"candidates only if it exceeds {unclear.threshold:.2g} standard errors. The plain average "
-        "is good enough."
+        f"these 30 rows. The best of {tried} candidates seems to lower it by {gain} % "
+        f"(standard error {error} %). This may be chance: a gain is significant after correction "
+        f"for the {tried} candidates only if it exceeds {unclear.threshold:.2g} standard errors. "
+        "The plain average is good enough."
     )
     # A wide error of the best does not hide that what KernelMean() takes is clear.
     wide = replace(clear, best=replace(clear.best, standard_error=1e3))
@@ -335,7 +335,7 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     assert f"plain average, {clear.default.label} lowers" in wide.verdict()
     biased = replace(clear, extra_bias=np.inf)
     unsure = (
-        "%). This estimate ignores a part of the bias; corrected for it, no gain is significant."
+        "%). This estimate leaves out a part of the bias; corrected for it, no gain is significant."
     )
     assert unsure in biased.verdict()
 
@@ -395,9 +395,9 @@ def test_the_verdict_says_when_no_difference_can_be_told(sample):
     gain = lower.removesuffix(" lower")
     assert slight.verdict().startswith(
         "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
-        f"these 40 rows. s-kmse (λ = 0.0001) lowers it by {gain} ({error}). This may be chance: a "
-        f"gain is significant only if it exceeds {slight.threshold:.2g} standard errors. The plain "
-        "average is good enough."
+        f"these 40 rows. s-kmse (λ = 0.0001) seems to lower it by {gain} ({error}). This may be "
+        f"chance: a gain is significant only if it exceeds {slight.threshold:.2g} standard errors. "
+        "The plain average is good enough."
     )
 
 

@@ -237,7 +237,10 @@ def test_columns_without_noise_do_not_make_all_components_count():
     assert choice.is_limited
     assert pca.n_components_ == 3 < choice.best
     assert choice.explained[2] < 0.95 <= choice.explained[3]
-    assert "More components would explain more than noise." in describe_components(pca, X).verdict()
+    assert (
+        "More components would describe left-out rows better."
+        in describe_components(pca, X).verdict()
+    )
 
 
 def test_pure_noise_has_no_structure_and_is_denoised_to_its_mean():

@@ -240,7 +240,9 @@ class Comparison(Reportable, HtmlReprMixin):
             return "By default, KernelMean() keeps the plain average for these rows."
         lower, error = gain_parts(default.improvement, default.standard_error)
         by = lower.removesuffix(" lower")
-        gain = " ".join(filter(None, [f"lowers the error by {by}", error and f"({error})"]))
+        gain = " ".join(
+            filter(None, [f"is estimated to lower the error by {by}", error and f"({error})"])
+        )
         chosen = f"the filter {default.name} with {default.setting}"
         return f"By default, KernelMean() uses {chosen}, which {gain}."
 
@@ -323,11 +325,13 @@ class Comparison(Reportable, HtmlReprMixin):
             sure = "; ".join(filter(None, [error, f"significant{corrected}"]))
             lowers = f"compared with the plain average, {best.label} lowers {what}"
             return f"Shrinkage helps: {lowers} by {by} ({sure}).{edge}"
-        sure = "This estimate ignores a part of the bias; corrected for it, no gain is significant"
+        sure = (
+            "This estimate leaves out a part of the bias; corrected for it, no gain is significant"
+        )
         if best.improvement <= self.threshold * (best.standard_error or 0.0):
             needed = f"it exceeds {self.threshold:.2g} standard errors"
             sure = f"This may be chance: a gain is significant{corrected} only if {needed}"
-        gain = " ".join(filter(None, [f"lowers it by {by}", error and f"({error})"]))
+        gain = " ".join(filter(None, [f"seems to lower it by {by}", error and f"({error})"]))
         finding = f"Shrinkage does not detectably lower {what}. {tried} {gain}. {sure}."
         if not _is_strongest(best):  # weaker shrinkage than the weakest would not help either
             edge = ""

@@ -212,7 +212,7 @@ class ComponentsResult(Reportable):
         if is_rough:
             return f"{taken}."
         if choice.is_limited and n <= choice.n_components:
-            return f"{taken}. More components would explain more than noise."
+            return f"{taken}. More components would describe left-out rows better."
         if n == choice.n_components:
             return f"{taken}. The variance that remains looks like noise."
         if choice.is_limited:

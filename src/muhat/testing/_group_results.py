@@ -22,7 +22,7 @@ from muhat.testing._wording import (
 )
 
 WHICH_REST = (
-    "The rest of a group are all other groups, without those that differ more than the group does."
+    "Each group is compared with the rest: all other groups, except those that differ more than it."
 )
 """What tables compare a group with, by every number."""
 

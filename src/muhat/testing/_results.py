@@ -316,7 +316,7 @@ class IndependenceResult(Result):
         if not is_clear and abs(self.rank_correlation) < MONOTONE_CORRELATION:
             curve = self._explained_text(x, y)
             if curve:
-                return f" The relation is not simply rising or falling {measured}:{curve}"
+                return f" The relation is not simply rising or falling {measured}, but{curve}"
             return f" {y} has no clear upward or downward trend with {x} {measured}."
         tendency = "lower"
         if self.rank_correlation > 0:
