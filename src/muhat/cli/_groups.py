@@ -167,7 +167,7 @@ def groups_command(
         title=by,
         strata=strata,
         pairs_by=pairs,
-        clusters_by=clusters,
+        clusters_by=clusters or result.clusters_by,
         left_out=left_out,
     )
     if out is not None:

@@ -395,7 +395,7 @@ def repeated_rows(pairs: Codes, groups: Codes) -> Codes | None:
     n_cells = int(codes.max()) + 1
     if n_cells == len(codes):
         return None
-    return Codes(tuple(range(n_cells)), codes)
+    return Codes(tuple(range(n_cells)), codes, "unit and group")
 
 
 def _check_clusters(clusters: Codes, groups: Codes, stratum: Array) -> None:
