@@ -12,6 +12,7 @@ from muhat import IndependenceTest
 from muhat.kernels import Gaussian
 from muhat.testing._cyclic import (
     CyclicOrders,
+    ShiftedColumns,
     centre_half,
     half_of_gram,
     half_of_matrix,
@@ -77,7 +78,8 @@ def test_transforms_of_components_give_the_sums_of_their_matrices(n):
     random = rng()
     U, V = random.normal(size=(n, 4)), random.normal(size=(n, 3))
     H, G = random.random((2, 4)), random.random((5, 3))
-    found = squares_over_shifts(U, V, H, G)
+    x, y = (ShiftedColumns.from_columns(each, np.arange(n), n) for each in (U, V))
+    found = squares_over_shifts(x, y, H, G)
     for s in range(n):
         shifted = np.roll(V, -s, axis=0)
         for i, h in enumerate(H):

@@ -1,4 +1,4 @@
-"""Random orders of rows, each with all its cyclic shifts: many permutations by one FFT."""
+"""Random orders of rows, each with all cyclic shifts of its blocks: permutations by one FFT."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import factorial
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
-from scipy.fft import irfft, rfft
+from scipy.fft import irfft, next_fast_len, rfft
 
 from muhat._arrays import Array, share_between_cores, slices
 from muhat._validation import check_finite
@@ -18,42 +18,89 @@ from muhat.kernels import Kernel
 ROWS_PER_STRIP = 64
 """Rows of a matrix that are computed at a time, so that they stay in the cache."""
 
+MIN_BLOCKS = 200
+"""Blocks that rows are divided into at least, so that few rows are left over."""
+
+LEFT_OVER_FOR_SPEED = 0.01
+"""Share of the blocks that may be left over where an FFT of the others is faster."""
+
+COLUMNS_PER_TRANSFORM = 16
+"""Columns that are transformed at a time."""
+
+PRODUCTS_HELD = 2**20
+"""Products of Fourier transforms that a thread holds at a time (16 MB)."""
+
 
 @dataclass(frozen=True, eq=False)
 class CyclicOrders:
     """B + 1 different orders π of n rows: some of the cyclic shifts of a few random orders.
 
+    Blocks of L rows are shifted as one, L = 1 unless orders are drawn in blocks. The rows left over
+    behind the last block stay where they are.
+
     The p-value is exact. Order 0 is as observed; if any other order g of the set had been the
     observed one, the set seen from there, g⁻¹π, would have the same distribution, because it
-    consists of all shifts of g⁻¹σ for the drawn σ, which are as random as the σ are. Where x and y
-    are independent the rows of y are exchangeable, so that the observed order is no more likely to
-    be the extreme one than any other; and a random choice among the shifts keeps that.
+    consists of all shifts of g⁻¹σ for the drawn σ, which are as random as the σ are. All this needs
+    of shifts is that they are a group. Where x and y are independent the rows of y are
+    exchangeable, so that the observed order is no more likely to be the extreme one than any other;
+    and a random choice among the shifts keeps that.
     """
 
     drawn: Array
-    """The orders σ, each as the shift that begins with row 0; shape (m, n), the first 0, 1, 2, …"""
+    """The orders σ, shape (k, n), the first 0, 1, 2, …; of several, all begin with row 0 or few
+    rows are left over."""
     chosen: Array
-    """Of each π, the number of its σ times n plus its shift; 0 is as observed; shape (B + 1,)."""
+    """Of each π, the number of its σ times m plus its shift; 0 is as observed; shape (B + 1,)."""
     is_complete: bool
     """Whether these are all n! orders."""
+    n_blocks: int
+    """The number m of blocks, and so of shifts of each σ."""
 
     @classmethod
-    def draw(cls, n: int, n_permutations: int, rng: np.random.Generator) -> CyclicOrders:
-        """Return the observed order and random ones; all orders if they are few."""
-        wanted, most = n_permutations + 1, _factorial(n - 1)
-        drawn = _different_orders(n, min(-(-wanted // n), most), rng)
-        if drawn.size <= wanted:
-            return cls(drawn, np.arange(drawn.size), len(drawn) == most)
-        others = 1 + rng.permutation(drawn.size - 1)[: wanted - 1]
-        return cls(drawn, np.concatenate([[0], np.sort(others)]), False)
+    def draw(
+        cls, n: int, n_permutations: int, rng: np.random.Generator, in_blocks: bool = False
+    ) -> CyclicOrders:
+        """Return the observed order and random ones; all orders if they are few.
+
+        In blocks there are hardly more shifts than orders, however many rows there are.
+        """
+        wanted = n_permutations + 1
+        n_blocks = n
+        if in_blocks:
+            n_blocks = _fast_length(n // max(1, n // max(wanted, MIN_BLOCKS)))
+        count = -(-wanted // n_blocks)
+        if n_blocks == n:
+            most = _factorial(n - 1)
+            drawn = _different_orders(n, min(count, most), rng)
+            is_complete = len(drawn) == most and drawn.size <= wanted
+        else:  # of so many rows that no two random orders are shifts of each other
+            drawn = np.array([np.arange(n), *(rng.permutation(n) for _ in range(count - 1))])
+            is_complete = False
+        n_shifts = len(drawn) * n_blocks
+        if n_shifts <= wanted:
+            return cls(drawn, np.arange(n_shifts), is_complete, n_blocks)
+        others = 1 + rng.permutation(n_shifts - 1)[: wanted - 1]
+        return cls(drawn, np.concatenate([[0], np.sort(others)]), False, n_blocks)
 
     def __len__(self) -> int:
         return len(self.chosen)
 
     def __getitem__(self, place: int) -> Array:
-        """Return one of the orders, shape (n,): σ(a + shift) for a = 0, 1, …"""
-        number, shift = divmod(int(self.chosen[place]), self.drawn.shape[1])
-        return np.roll(self.drawn[number], -shift)
+        """Return one of the orders, shape (n,): σ(a + L shift) for a = 0, 1, …"""
+        number, shift = divmod(int(self.chosen[place]), self.n_blocks)
+        order = self.drawn[number].copy()
+        block_length = len(order) // self.n_blocks
+        moved = order[: self.n_blocks * block_length]
+        moved[:] = np.roll(moved, -shift * block_length)
+        return order
+
+
+def _fast_length(n: int) -> int:
+    """Return n, or slightly less if the FFT of that length is faster."""
+    for length in range(n, n - int(LEFT_OVER_FOR_SPEED * n) - 1, -1):
+        if next_fast_len(length) == length:
+            return length
+    return n
 
 
 def _factorial(n: int) -> int:
@@ -172,16 +219,44 @@ def sums_over_shifts(of_x: Sequence[Array], of_y: Sequence[Sequence[Array]], n: 
     return values.transpose(2, 3, 1, 0).reshape(len(of_x), len(of_y), -1)
 
 
-def squares_over_shifts(U: Array, V: Array, H: Array, G: Array) -> Array:
-    """Return Σ_kl H_ik G_jl (Σ_a U_ak V_a+s,l)² of all cyclic shifts s, shape (p, q, n).
+@dataclass(frozen=True, eq=False)
+class ShiftedColumns:
+    """Columns of n rows, Fourier transformed over the blocks of rows that shifts move."""
 
-    The same as from the matrices U diag(H_i) Uᵀ and V diag(G_j) Vᵀ, by a transform for each pair of
-    columns instead of one for each diagonal.
+    transforms: Array
+    """Of m blocks of L rows, shape (m // 2 + 1, L, columns)."""
+    left_over: Array
+    """The rows that no shift moves."""
+    n_blocks: int
+
+    @classmethod
+    def from_columns(cls, U: Array, order: Array, n_blocks: int) -> ShiftedColumns:
+        """Return the transforms of an array of shape (n, columns) with its rows in an order."""
+        block_length, n_columns = len(U) // n_blocks, U.shape[1]
+        moved, left_over = np.split(order, [n_blocks * block_length])
+        transforms = np.empty((n_blocks // 2 + 1, block_length, n_columns), dtype=np.complex128)
+        for some in slices(0, n_columns, COLUMNS_PER_TRANSFORM):
+            blocks = U[moved, some].reshape(n_blocks, block_length, -1)
+            transforms[..., some] = rfft(blocks, axis=0)
+        return cls(transforms, U[left_over], n_blocks)
+
+
+def squares_over_shifts(x: ShiftedColumns, y: ShiftedColumns, H: Array, G: Array) -> Array:
+    """Return Σ_kl H_ik G_jl (Σ_a U_ak V_π(a)l)² of all shifts π, shape (p, q, shifts).
+
+    U are the columns of x, and V those of y. The same as from the matrices U diag(H_i) Uᵀ and
+    V diag(G_j) Vᵀ, by a transform for each pair of columns instead of one for each diagonal.
     """
-    n = len(U)
-    of_U, of_V = rfft(U.T).conj(), rfft(V.T)
-    found = np.zeros((len(H), len(G), n))
-    for k in range(len(of_U)):
-        squares = irfft(of_U[k] * of_V, n) ** 2
-        found += H[:, k, None, None] * (G @ squares)
+    m = x.n_blocks
+    of_x = x.transforms.conj().transpose(0, 2, 1)
+    found = np.zeros((len(H), len(G), m))
+    size = max(1, PRODUCTS_HELD // of_x[..., 0].size)
+    for some in slices(0, G.shape[1], size):
+        products = of_x @ y.transforms[..., some]
+        constants = x.left_over.T @ y.left_over[:, some]
+        for k in range(H.shape[1]):
+            sums = irfft(np.ascontiguousarray(products[:, k].T), m)
+            sums += constants[k, :, None]
+            np.square(sums, out=sums)
+            found += H[:, k, None, None] * (G[:, some] @ sums)
     return found

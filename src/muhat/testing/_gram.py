@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -144,6 +144,38 @@ class PooledMatrix(PooledGram):
 
 
 @dataclass(frozen=True, eq=False)
+class FeatureAxes:
+    """The eigenpairs of the covariance of features, without rounding errors of zero."""
+
+    gamma: Array
+    V: Array
+    means: Array
+    n: int
+    kappa2: float
+    """A bound of k(x, x)."""
+
+    @classmethod
+    def from_values(cls, features: FeatureMap, phi: Array) -> FeatureAxes:
+        """Return them from the features of all rows, which are centred in place."""
+        kappa2 = features.kernel.bound
+        if not np.isfinite(kappa2):
+            kappa2 = float(np.einsum("ij,ij->i", phi, phi).max())
+        means = phi.mean(axis=0)
+        phi -= means
+        gamma, V = np.linalg.eigh(phi.T @ phi / len(phi))
+        kept = is_kept(gamma, len(phi))
+        return cls(gamma[kept], V[:, kept], means, len(phi), kappa2)
+
+    def take(self, used: Array) -> FeatureAxes:
+        """Return some of the eigenpairs."""
+        return replace(self, gamma=self.gamma[used], V=self.V[:, used])
+
+    def components(self, centred: Array) -> Array:
+        """Return the eigenvectors of the Gram matrix of the features, from these centred."""
+        return np.asarray(centred @ (self.V / np.sqrt(self.n * self.gamma)))
+
+
+@dataclass(frozen=True, eq=False)
 class PooledSpectrum(PooledGram):
     """The eigenpairs of A = HKH/N, without those that are rounding errors of zero."""
 
@@ -186,16 +218,13 @@ class PooledSpectrum(PooledGram):
         Eigenvalues below the least share of the largest are left out.
         """
         phi = features(Z)
-        bound = features.kernel.bound
-        kappa2 = bound
-        if not np.isfinite(bound):
-            kappa2 = float(np.einsum("ij,ij->i", phi, phi).max())
-        phi -= phi.mean(axis=0)
-        gamma, V = np.linalg.eigh(phi.T @ phi / len(Z))
-        kept = is_kept(gamma, len(Z)) & (gamma >= least_share * gamma.max())
-        gamma, V = gamma[kept], V[:, kept]
+        axes = FeatureAxes.from_values(features, phi)
+        axes = axes.take(axes.gamma >= least_share * axes.gamma.max(initial=0))
         return cls(
-            gamma, phi @ (V / np.sqrt(len(Z) * gamma)), kappa2, lambda a: features.embedding(V @ a)
+            axes.gamma,
+            axes.components(phi),
+            axes.kappa2,
+            lambda a: features.embedding(axes.V @ a),
         )
 
     def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:

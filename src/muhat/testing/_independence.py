@@ -21,14 +21,20 @@ from muhat.testing._base import (
     samples_of_matrix,
     spectral_gram,
 )
-from muhat.testing._cyclic import CyclicOrders, squares_over_shifts, sums_over_shifts
+from muhat.testing._cyclic import (
+    CyclicOrders,
+    ShiftedColumns,
+    squares_over_shifts,
+    sums_over_shifts,
+)
 from muhat.testing._distances import Distance
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths, wide_kernel
 from muhat.testing._pair_statistics import (
     StatisticPairs,
     families_of,
     shrunk_statistics,
-    statistics_by_components,
+    used_components,
+    with_same_grams,
 )
 from muhat.testing._pairs import Pairs, PairSide, ShuffledSide
 from muhat.testing._permutations import NullMoments, PermutationTable
@@ -91,9 +97,6 @@ TREND_WEIGHT = 0.45
 
 COMPONENTS_PER_CHUNK = 8
 """Eigenvectors of x that a thread takes at a time."""
-
-ORDERS_PER_CHUNK = 8
-"""Permutations that a thread takes at a time."""
 
 
 class IndependenceTest(PermutationTest):
@@ -201,7 +204,8 @@ class IndependenceTest(PermutationTest):
         pairs, form = self._pairs(X, Y, statistics)
         rng = self._rng()
         pairs = pairs.take(rng.permutation(pairs.n))  # no choice depends on the order of the rows
-        orders = CyclicOrders.draw(pairs.n, self.n_permutations, rng)
+        in_blocks = not form.has_matrices
+        orders = CyclicOrders.draw(pairs.n, self.n_permutations, rng, in_blocks)
         if pairs.constant:
             permuted = _constant_side(pairs, len(orders))
         else:
@@ -399,36 +403,41 @@ class IndependenceTest(PermutationTest):
 
     def _values(self, parts: list[StatisticPairs], orders: CyclicOrders) -> Array:
         """Return Σ h(γ_k) h'(δ_l) (u_kᵀ v_π(l))², shape (statistics, orders)."""
-        if parts[0].x.grams[0].form.has_matrices:
-            return np.concatenate([self._values_by_shifts(each, orders) for each in parts])
-        of_order = statistics_by_components(parts)
-        values = np.empty((len(orders), sum(len(each.candidates) for each in parts)))
+        values = []
+        for some in with_same_grams(parts):
+            if some[0].has_few_components(len(orders.drawn)):
+                values += self._values_by_components(some, orders)
+            else:
+                values += [self._values_by_matrices(each, orders) for each in some]
+        return np.concatenate(values)
 
-        def work(some: slice) -> None:
-            for place in range(some.start, some.stop):
-                values[place] = of_order(orders[place])
-
-        self._map(work, list(slices(0, len(orders), ORDERS_PER_CHUNK)), parts[0].n)
-        return values.T
-
-    def _values_by_components(self, part: StatisticPairs, orders: CyclicOrders) -> Array:
-        """Return the same of one part from its eigenvectors, for all shifts of an order at once."""
-        (U, H), (V, G) = part.x.used_components(), part.y.used_components()
+    def _values_by_components(
+        self, parts: list[StatisticPairs], orders: CyclicOrders
+    ) -> list[Array]:
+        """Return those of each part from the eigenvectors that all have in common."""
+        m = orders.n_blocks
+        V, G = used_components([each.y for each in parts])
+        of_y = [ShiftedColumns.from_columns(V, order, m) for order in orders.drawn]
+        del V  # before as much is needed for x
+        U, H = used_components([each.x for each in parts])
 
         def sums(some: slice) -> Array:
-            found = []
-            for order in orders.drawn:
-                found.append(squares_over_shifts(U[:, some], V[order], H[:, some], G))
+            x = ShiftedColumns.from_columns(U[:, some], orders.drawn[0], m)
+            found = [squares_over_shifts(x, y, H[:, some], G) for y in of_y]
             return np.concatenate(found, axis=-1)
 
         some = slices(0, U.shape[1], COMPONENTS_PER_CHUNK)
-        values = sum(self._map(sums, list(some), part.n))
-        return np.asarray(values)[..., orders.chosen].reshape(-1, len(orders))
+        values = np.asarray(sum(self._map(sums, list(some), parts[0].n)))[..., orders.chosen]
+        found = []
+        n_x = n_y = 0
+        for each in parts:
+            of_part = values[n_x:, n_y:][: len(each.x.resolved), : len(each.y.resolved)]
+            found.append(of_part.reshape(-1, len(orders)))
+            n_x, n_y = n_x + len(each.x.resolved), n_y + len(each.y.resolved)
+        return found
 
-    def _values_by_shifts(self, part: StatisticPairs, orders: CyclicOrders) -> Array:
+    def _values_by_matrices(self, part: StatisticPairs, orders: CyclicOrders) -> Array:
         """Return the same of one part from matrices, for all shifts of an order at once."""
-        if part.has_few_components(len(orders.drawn)):
-            return self._values_by_components(part, orders)
         n, n_x, n_y = part.n, len(part.x.resolved), len(part.y.resolved)
         values = np.empty((n_x, n_y, len(orders)))
         observed = orders.drawn[:1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,12 +38,8 @@ class SideStatistics:
                     found.append((gram, each))
         return found
 
-    def components(self) -> Array:
-        """Return the eigenvectors of all kernels beside each other, n rows."""
-        return np.concatenate([gram.spectrum.U for gram in self.grams], axis=1)
-
     def weights_of_components(self) -> Array:
-        """Return every candidate's weights on these eigenvectors: zero on other kernels'."""
+        """Return every candidate's weights on the eigenvectors of all kernels: zero on others'."""
         start_of = {}
         size = 0
         for gram in self.grams:
@@ -56,11 +52,17 @@ class SideStatistics:
             row[start : start + len(h)] = h
         return H
 
-    def used_components(self) -> tuple[Array, Array]:
-        """Return the eigenvectors that some candidate uses, and every candidate's weights."""
-        U, H = self.components(), self.weights_of_components()
-        used = H.any(axis=0)
-        return U[:, used], H[:, used]
+    def components(self, used: Array) -> Array:
+        """Return the eigenvectors of all kernels that truth values say are used, n rows."""
+        U = np.empty((self.grams[0].n, int(used.sum())))
+        start = n_filled = 0
+        for gram in self.grams:
+            of_gram = used[start : start + len(gram.spectrum.gamma)]
+            start += len(of_gram)
+            n_used = int(of_gram.sum())
+            U[:, n_filled : n_filled + n_used] = gram.spectrum.components(of_gram)
+            n_filled += n_used
+        return U
 
     def scaled_power_sums(self) -> tuple[Array, Array]:
         """Return a unit of each candidate's h, and Σh, Σh² and Σh³ in it, shape (3, candidates)."""
@@ -99,7 +101,10 @@ class StatisticPairs:
         return self.x.grams[0].n
 
     def has_few_components(self, n_orders: int) -> bool:
-        """Whether pairs of eigenvectors are fewer than diagonals of all matrices."""
+        """Whether pairs of eigenvectors are fewer than diagonals of all matrices, if there are any.
+        """
+        if not self.x.grams[0].form.has_matrices:
+            return True
         if any(not each.needs_spectrum for each in (*self.x.statistics, *self.y.statistics)):
             return False
         n_pairs = n_orders
@@ -135,6 +140,30 @@ class StatisticPairs:
         return None
 
 
+def with_same_grams(parts: Sequence[StatisticPairs]) -> list[list[StatisticPairs]]:
+    """Return parts that follow each other in groups that have the same Gram matrices.
+
+    Where there are whole matrices each part is its own group.
+    """
+    found: list[list[StatisticPairs]] = []
+    for each in parts:
+        is_alone = each.x.grams[0].form.has_matrices
+        if not found or is_alone or found[-1][0].x.grams is not each.x.grams:
+            found.append([])
+        found[-1].append(each)
+    return found
+
+
+def used_components(sides: Sequence[SideStatistics]) -> tuple[Array, Array]:
+    """Return the eigenvectors that some candidate uses, and every candidate's weights.
+
+    The sides are those of several parts with the same Gram matrices.
+    """
+    H = np.concatenate([each.weights_of_components() for each in sides])
+    used = H.any(axis=0)
+    return sides[0].components(used), H[:, used]
+
+
 def families_of(parts: Sequence[StatisticPairs]) -> tuple[Family, ...]:
     """Return which statistics, in the order of the parts, are of which family."""
     numbers = np.concatenate([np.full(len(each.candidates), each.family) for each in parts])
@@ -142,27 +171,6 @@ def families_of(parts: Sequence[StatisticPairs]) -> tuple[Family, ...]:
     return tuple(
         Family(weight, np.flatnonzero(numbers == number)) for number, weight in weights.items()
     )
-
-
-def statistics_by_components(parts: Sequence[StatisticPairs]) -> Callable[[Array], Array]:
-    """Return the statistics as a function of an order π, from (u_kᵀ v_π(l))² of all components.
-
-    Parts with the same kernels share these squares.
-    """
-    weights = []
-    shared = {}
-    for each in parts:
-        weights.append((each.x.weights_of_components(), each.y.weights_of_components().T))
-        shared[id(each.x.grams)] = each.x.components().T, each.y.components()
-
-    def statistics(order: Array) -> Array:
-        squares = {key: (U @ V[order]) ** 2 for key, (U, V) in shared.items()}
-        found = []
-        for each, (H, G) in zip(parts, weights, strict=True):
-            found.append((H @ squares[id(each.x.grams)] @ G).ravel())
-        return np.concatenate(found)
-
-    return statistics
 
 
 def shrunk_statistics(

@@ -18,6 +18,7 @@ from muhat.testing._explained import ExplainedVariance
 from muhat.testing._gram import PooledSpectrum
 from muhat.testing._ranks import as_ranks
 from muhat.testing._side_gram import GramForm, SideGram
+from muhat.testing._side_spectrum import SideSpectrum
 
 MIN_COPY_AGREEMENT = 0.5
 """Agreement of rows that are equal in x and in y from which on a verdict mentions copies."""
@@ -167,9 +168,13 @@ class ShuffledSide:
         decompose = partial(self.spectrum, kernel)
         return SideGram(kernel, self.side.rows, self.to_learn_from, self.form, decompose)
 
-    def spectrum(self, kernel: Kernel) -> PooledSpectrum:
+    def spectrum(self, kernel: Kernel) -> SideSpectrum:
         """Return the spectrum of the centred Gram matrix, or of features learnt from some rows."""
         if self.form.features is None:
-            return PooledSpectrum.from_rows(kernel, self.side.rows)
+            spectrum = PooledSpectrum.from_rows(kernel, self.side.rows)
+            return SideSpectrum.from_eigenvectors(spectrum)
         features = features_for(kernel, self.form.features, self.to_learn_from)
-        return PooledSpectrum.from_features(features, self.side.rows)
+        if self.form.has_matrices:
+            spectrum = PooledSpectrum.from_features(features, self.side.rows)
+            return SideSpectrum.from_eigenvectors(spectrum)
+        return SideSpectrum.from_features(features, self.side.rows)

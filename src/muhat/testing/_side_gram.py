@@ -19,7 +19,8 @@ from muhat.testing._cyclic import (
     times_counted,
     transformed,
 )
-from muhat.testing._gram import PooledSpectrum, centre, gram_matrix
+from muhat.testing._gram import centre, gram_matrix
+from muhat.testing._side_spectrum import SideSpectrum
 from muhat.testing._statistics import Statistic
 
 MAX_ROWS_KEPT = 500
@@ -50,7 +51,7 @@ class SideGram:
     to_learn_from: Array
     """The same rows in a random order that is drawn for this side alone."""
     form: GramForm
-    decompose: Callable[[], PooledSpectrum]
+    decompose: Callable[[], SideSpectrum]
 
     @property
     def n(self) -> int:
@@ -58,7 +59,7 @@ class SideGram:
         return len(self.rows)
 
     @ThreadedProperty
-    def spectrum(self) -> PooledSpectrum:
+    def spectrum(self) -> SideSpectrum:
         """The eigenpairs of A, or of what features make of it."""
         return self.decompose()
 
@@ -81,7 +82,7 @@ class SideGram:
     def _weighted_factors(self, h: Array) -> tuple[Array, Array]:
         """Return U h(Γ) and U without the columns where h is zero."""
         used = h != 0
-        U = self.spectrum.U[:, used]
+        U = self.spectrum.components(used)
         return U * h[used], U
 
     def transforms(self, statistic: Statistic, drawn: Array) -> list[Array]:
@@ -191,5 +192,6 @@ def kernel_correlation(x: SideGram, y: SideGram) -> float:
         of_both, of_x, of_y = (counted @ (S * R).sum(axis=0) for S, R in ((A, B), (A, A), (B, B)))
         return float(of_both / np.sqrt(of_x * of_y))
     of_x, of_y = x.spectrum, y.spectrum
-    hsic = of_x.gamma @ (of_x.U.T @ of_y.U) ** 2 @ of_y.gamma
+    U, V = (each.components(each.gamma > 0) for each in (of_x, of_y))
+    hsic = of_x.gamma @ (U.T @ V) ** 2 @ of_y.gamma
     return float(hsic / (np.linalg.norm(of_x.gamma) * np.linalg.norm(of_y.gamma)))
