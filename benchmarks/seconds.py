@@ -64,11 +64,11 @@ def two_samples(
 
 
 def independence(
-    sizes: Sequence[tuple[int, float]] = ((400, 0.4), (2000, 1.5)),
+    sizes: Sequence[tuple[int, float]] = ((400, 0.4), (2000, 1.5), (5001, 2.0), (50_000, 6.0)),
     n_eigh: int = 2000,
     rounds: int = 3,
 ) -> Iterator[Ratio]:
-    """IndependenceTest().test of two columns and one."""
+    """IndependenceTest().test of two columns and one: matrices, and landmarks beyond 3000 rows."""
     K = _gram(n_eigh)
     _say_load()
     for n, limit in sizes:

@@ -88,6 +88,67 @@ def test_transforms_of_components_give_the_sums_of_their_matrices(n):
                 assert found[i, j, s] == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.parametrize(("n", "n_permutations"), [(23, 4), (401, 19), (433, 99), (37, 80)])
+def test_orders_in_blocks_differ_and_leave_few_rows_where_they_are(n, n_permutations):
+    orders = CyclicOrders.draw(n, n_permutations, rng(), in_blocks=True)
+    found = np.array([orders[place] for place in range(len(orders))])
+    assert (found[0] == np.arange(n)).all()
+    assert (np.sort(found, axis=1) == np.arange(n)).all()
+    assert len(np.unique(found, axis=0)) == len(orders) == n_permutations + 1
+    assert not orders.is_complete
+    length = n // orders.n_blocks
+    n_left_over = n - length * orders.n_blocks
+    assert n_left_over < length + 0.01 * n
+    for order in found[orders.chosen < orders.n_blocks]:
+        assert (order[n - n_left_over :] == np.arange(n - n_left_over, n)).all()
+        blocks = order[: n - n_left_over].reshape(-1, length)
+        assert (np.diff(blocks, axis=1) == 1).all()
+
+
+def test_in_blocks_hardly_more_shifts_are_computed_than_are_asked_for():
+    for n in (3001, 5001, 20_011, 50_000):
+        orders = CyclicOrders.draw(n, 999, rng(), in_blocks=True)
+        assert len(orders.drawn) == 1
+        assert 1000 <= orders.n_blocks < 1400
+
+
+@pytest.mark.parametrize(("n", "n_permutations"), [(23, 4), (37, 80), (60, 14), (130, 19)])
+def test_squares_in_blocks_are_those_of_products_in_every_order(n, n_permutations, monkeypatch):
+    """Rows left over, several random orders, unequal numbers of columns, parts of few columns."""
+    monkeypatch.setattr("muhat.testing._cyclic.MIN_BLOCKS", 3)
+    monkeypatch.setattr("muhat.testing._cyclic.COLUMNS_PER_TRANSFORM", 2)
+    monkeypatch.setattr("muhat.testing._cyclic.PRODUCTS_HELD", 100)
+    random = rng()
+    U, V = random.normal(size=(n, 4)), random.normal(size=(n, 7))
+    H, G = random.random((2, 4)), random.random((5, 7))
+    orders = CyclicOrders.draw(n, n_permutations, random, in_blocks=True)
+    x = ShiftedColumns.from_columns(U, orders.drawn[0], orders.n_blocks)
+    y = [ShiftedColumns.from_columns(V, order, orders.n_blocks) for order in orders.drawn]
+    found = np.concatenate([squares_over_shifts(x, each, H, G) for each in y], axis=-1)
+    for place, chosen in enumerate(orders.chosen):
+        expected = H @ (U.T @ V[orders[place]]) ** 2 @ G.T
+        np.testing.assert_allclose(found[..., chosen], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_permutations", [1, 2])
+def test_over_all_orders_p_values_in_blocks_are_exact(n_permutations, monkeypatch):
+    """Each of the 720 orders of 6 rows observed: without ties, P(p ≤ k/(B + 1)) = k/(B + 1)."""
+    monkeypatch.setattr("muhat.testing._cyclic.MIN_BLOCKS", 3)
+    random = rng()
+    statistic = {order: random.random() for order in permutations(range(6))}
+    ranks = []
+    for observed in statistic:
+        orders = CyclicOrders.draw(6, n_permutations, random, in_blocks=True)
+        assert orders.n_blocks == 3
+        moved = [tuple(np.array(observed)[orders[place]]) for place in range(len(orders))]
+        values = np.array([statistic[each] for each in moved])
+        ranks.append((values >= values[0]).sum())
+    for k in range(1, n_permutations + 1):
+        share = k / (n_permutations + 1)
+        error = np.sqrt(share * (1 - share) / len(ranks))
+        assert abs(np.mean(np.array(ranks) <= k) - share) <= 3 * error
+
+
 @pytest.mark.parametrize("n", [2, 3, 6, 11, 16])
 def test_halves_are_those_of_whole_matrices(n, monkeypatch):
     monkeypatch.setattr("muhat.testing._cyclic.ROWS_PER_STRIP", 4)  # several strips

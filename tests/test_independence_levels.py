@@ -46,6 +46,7 @@ CASES = {
     "landmarks, one column": (normal(1), {"gram": Nystrom(8)}),
     "landmarks, three columns": (normal(3), {"gram": Nystrom(8)}),
     "landmarks, heavy tails": (heavy, {"gram": Nystrom(8)}),
+    "landmarks, blocks of rows": (normal(1, 433), {"gram": Nystrom(8), "bandwidths": 2}),
     "landmarks by leverage": (normal(3), {"gram": Nystrom(8, landmarks="leverage")}),
     "landmarks by k-means++": (
         normal(3),

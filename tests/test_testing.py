@@ -380,6 +380,29 @@ def test_statistics_of_independence_are_those_of_the_obvious_loop(gram):
                 )
 
 
+@pytest.mark.parametrize(("n", "n_permutations"), [(33, 70), (431, 19)])
+def test_default_statistics_on_landmarks_are_those_of_products_in_every_order(n, n_permutations):
+    """Of few rows in several random orders, and of many rows in blocks."""
+    X, Y = rng().normal(size=(n, 2)), rng().normal(size=(n, 1))
+    orders = CyclicOrders.draw(n, n_permutations, rng(), in_blocks=True)
+    test = IndependenceTest()
+    form = GramForm(has_matrices=False, features=Nystrom(9))
+    kernels = [Gaussian()]
+    x, y = (ShuffledSide.draw(PairSide(rows, None, kernels), form, rng()) for rows in (X, Y))
+    parts = test._default_statistics(x, y)
+    values = iter(test._values(parts, orders))
+    for part in parts:
+        for of_x, h in part.x.resolved:
+            for of_y, g in part.y.resolved:
+                found, (U, V) = next(values), (of_x.spectrum, of_y.spectrum)
+                h_x, g_y = h.weight(U.gamma), g.weight(V.gamma)
+                U, V = U.components(U.gamma > 0), V.components(V.gamma > 0)
+                for place in (0, 1, len(orders) // 2, len(orders) - 1):
+                    expected = h_x @ (U.T @ V[orders[place]]) ** 2 @ g_y
+                    assert found[place] == pytest.approx(expected, rel=1e-9)
+    assert next(values, None) is None
+
+
 def test_many_pairs_take_landmarks_by_themselves(monkeypatch):
     monkeypatch.setattr("muhat.testing._independence.MAX_ROWS_DENSE", 50)
     monkeypatch.setattr("muhat.testing._independence.MAX_ROWS_OF_MATRICES", 60)

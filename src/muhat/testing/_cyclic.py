@@ -47,8 +47,7 @@ class CyclicOrders:
     """
 
     drawn: Array
-    """The orders σ, shape (k, n), the first 0, 1, 2, …; of several, all begin with row 0 or few
-    rows are left over."""
+    """The orders σ, shape (k, n), the first 0, 1, 2, …; all begin with 0 if no row is left over."""
     chosen: Array
     """Of each π, the number of its σ times m plus its shift; 0 is as observed; shape (B + 1,)."""
     is_complete: bool

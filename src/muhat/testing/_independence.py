@@ -66,7 +66,7 @@ MAX_ROWS_DECOMPOSED = 2000
 """Rows up to which ``gram="dense"`` decomposes whole matrices, each in some seconds."""
 
 MAX_ROWS = 100_000
-"""Rows beyond which a product with all landmarks takes too long for each permutation."""
+"""Rows beyond which the eigenvectors of all kernels take more than about 1 GB."""
 
 ENTRIES_HELD = 2**26
 """Entries of the matrices of x, and of those of y, that are held at a time (512 MB each)."""
@@ -405,10 +405,10 @@ class IndependenceTest(PermutationTest):
         """Return Σ h(γ_k) h'(δ_l) (u_kᵀ v_π(l))², shape (statistics, orders)."""
         values = []
         for some in with_same_grams(parts):
-            if some[0].has_few_components(len(orders.drawn)):
-                values += self._values_by_components(some, orders)
-            else:
+            if some[0].has_matrices and not some[0].has_few_components(len(orders.drawn)):
                 values += [self._values_by_matrices(each, orders) for each in some]
+            else:
+                values += self._values_by_components(some, orders)
         return np.concatenate(values)
 
     def _values_by_components(

@@ -100,11 +100,13 @@ class StatisticPairs:
         """The number of rows."""
         return self.x.grams[0].n
 
+    @property
+    def has_matrices(self) -> bool:
+        """Whether there are n × n matrices, instead of eigenvectors alone."""
+        return self.x.grams[0].form.has_matrices
+
     def has_few_components(self, n_orders: int) -> bool:
-        """Whether pairs of eigenvectors are fewer than diagonals of all matrices, if there are any.
-        """
-        if not self.x.grams[0].form.has_matrices:
-            return True
+        """Whether pairs of eigenvectors are fewer than diagonals of all matrices."""
         if any(not each.needs_spectrum for each in (*self.x.statistics, *self.y.statistics)):
             return False
         n_pairs = n_orders
@@ -147,8 +149,8 @@ def with_same_grams(parts: Sequence[StatisticPairs]) -> list[list[StatisticPairs
     """
     found: list[list[StatisticPairs]] = []
     for each in parts:
-        is_alone = each.x.grams[0].form.has_matrices
-        if not found or is_alone or found[-1][0].x.grams is not each.x.grams:
+        is_first = not found or found[-1][0].x.grams is not each.x.grams
+        if is_first or each.has_matrices:
             found.append([])
         found[-1].append(each)
     return found
@@ -160,7 +162,7 @@ def used_components(sides: Sequence[SideStatistics]) -> tuple[Array, Array]:
     The sides are those of several parts with the same Gram matrices.
     """
     H = np.concatenate([each.weights_of_components() for each in sides])
-    used = H.any(axis=0)
+    used = np.asarray(H.any(axis=0))
     return sides[0].components(used), H[:, used]
 
 
