@@ -12,6 +12,7 @@ from muhat.data._selection import INDICATOR
 from muhat.testing._group_columns import GroupFeature
 from muhat.testing._group_pictures import GroupPictures
 from muhat.testing._results import LEVEL, NO_SINGLE_COLUMN, Result
+from muhat.testing._row_order import RowOrder, groups_note
 from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import (
     MIN_SPREAD_ERRORS,
@@ -174,6 +175,10 @@ class GroupResult(Result):
         How many clusters are compared; None without clusters.
     clusters_by : str or None
         The name of the column of clusters, "" if it has no name; None without clusters.
+    row_order : RowOrder or None
+        In which ``column`` rows of a group that follow each other are alike beyond chance, as in a
+        time series, and their rank ``correlation``; None if they are not, and with clusters or
+        pairs.
     """
 
     n: int
@@ -189,6 +194,7 @@ class GroupResult(Result):
     pairs_by: str | None = None
     n_clusters: int | None = None
     clusters_by: str | None = None
+    row_order: RowOrder | None = None
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: which groups differ, and in what."""
@@ -208,6 +214,7 @@ class GroupResult(Result):
         else:
             sentences = [self._many_differ(many, found, level)]
         sentences += [self._kept_together, self._where(level), self._single_rows(level)]
+        sentences.append(groups_note(self.row_order))
         return " ".join(each for each in sentences if each)
 
     def _nothing_found(self, many: str, found: str, level: float) -> str:
@@ -457,6 +464,7 @@ class GroupResult(Result):
             "pairs": [_pair_dict(each) for each in self.pairs],
             "features": [asdict(each) for each in self.features],
             "tolerance": None if self.tolerance is None else self.tolerance.to_dict(),
+            "row_order": None if self.row_order is None else self.row_order.to_dict(),
         }
 
 
