@@ -1,4 +1,4 @@
-"""A caution where rows that follow each other are alike: in time series, not in independent rows."""
+"""A caution where neighbouring rows are alike: in time series, not in independent rows."""
 
 import json
 
