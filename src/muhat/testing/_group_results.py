@@ -224,7 +224,7 @@ class GroupResult(Result):
         sentence = f"No difference between {many} detected{self._within} {found}."
         if self.tolerance is not None:
             sentence += f" {self.tolerance.no_difference}"
-        sentences = [sentence, self._kept_together, self._single_group(level).lstrip()]
+        sentences = [sentence, self._kept_together, self._single_group(level)]
         sentences.append(self._single_rows(level))
         return " ".join(each for each in sentences if each)
 
@@ -327,15 +327,17 @@ class GroupResult(Result):
         return p_value_text(p, self.n_permutations, self.is_complete)
 
     def _single_group(self, level: float) -> str:
-        """Return a sentence on a small p-value of one group where all together have none."""
-        first = self.groups[0]
-        if first.p_value > level or len(self.groups) == 2:
+        """Return a sentence on small p-values of single groups where all together have none."""
+        outstanding = [each for each in self.groups if each.p_value <= level]
+        if not outstanding or len(self.groups) == 2:
             return ""
-        return (
-            f" {first.group} compared with the others has {self._p_text(first.p_value)}, corrected "
-            f"for {len(self.groups):,} groups. Treat this as a hint only, because the test of all "
-            "groups together found no difference."
-        )
+        names = _listed([str(each.group) for each in outstanding])
+        who, p = f"Group {names} alone stands out", self._p_text(outstanding[0].p_value)
+        if len(outstanding) > 1:
+            largest = max(each.p_value for each in outstanding)
+            who, p = f"Groups {names} stand out", f"each {p_text(largest, is_bound=True)}"
+        corrected = f"{p}, corrected for {len(self.groups):,} groups"
+        return f"{who} a little ({corrected}), which may be chance."
 
     def _different_text(
         self, many: str, different: list[GroupDifference], p_values: list[float], how: str
