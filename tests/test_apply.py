@@ -27,6 +27,9 @@ def files(tmp_path, monkeypatch):
     NEW[["γ", "a", "<b>"]].assign(name="x").to_csv("new.csv", index=False)
 
 
+BOOLEANS = {"true": 1, "false": 0}
+
+
 def run(*arguments):
     return CliRunner().invoke(command_line(), [str(argument) for argument in arguments])
 
@@ -35,7 +38,8 @@ def applied(*arguments):
     result = run("apply", *arguments)
     assert result.exit_code == 0, result.stderr
     header, *lines = csv.reader(result.stdout.splitlines())
-    return pd.DataFrame([[float(each) for each in line] for line in lines], columns=header)
+    as_numbers = [[float(BOOLEANS.get(each, each)) for each in line] for line in lines]
+    return pd.DataFrame(as_numbers, columns=header)
 
 
 @pytest.mark.parametrize(
@@ -92,18 +96,25 @@ def test_a_regression_has_the_intervals_of_predict_unless_others_or_none_are_ask
     found = applied("model.muhat", "new.csv")
     ends = model.predict_interval(NEW[["a", "<b>"]], 0.9)
     assert found[["lower", "upper"]].to_numpy().tolist() == ends.tolist()
-    assert list(applied("model.muhat", "new.csv", "--interval", 0)) == ["prediction"]
-    assert list(applied("model.muhat", "new.csv", "--quantiles", 0.5)) == ["prediction", "q0.5"]
+    far = "far_from_training"
+    assert list(applied("model.muhat", "new.csv", "--interval", 0)) == ["prediction", far]
+    of_median = applied("model.muhat", "new.csv", "--quantiles", 0.5)
+    assert list(of_median) == ["prediction", "q0.5", far]
     muhat.save(ConditionalMean().fit(OLD[["a"]][:9], OLD["γ"][:9]), "few.muhat")  # too few for 90 %
-    assert list(applied("few.muhat", "new.csv")) == ["prediction"]
+    assert list(applied("few.muhat", "new.csv")) == ["prediction", far]
 
 
-def test_rows_far_from_the_training_rows_are_counted():
+def test_rows_far_from_the_training_rows_are_counted_and_marked():
     muhat.save(ConditionalMean().fit(OLD[["a", "<b>"]], OLD["γ"]), "model.muhat")
     assert "far from" not in run("apply", "model.muhat", "new.csv").stderr
     NEW.assign(a=[0.0] * 7 + [40.0] * 2).to_csv("far.csv", index=False)
     warning = run("apply", "model.muhat", "far.csv").stderr
     assert "2 of 9 rows of far.csv lie far from all training rows" in warning
+    is_far = [False] * 7 + [True] * 2
+    assert applied("model.muhat", "far.csv")["far_from_training"].tolist() == is_far
+    assert run("apply", "model.muhat", "far.csv").stdout.splitlines()[-1].endswith(",true")
+    found = json.loads(run("apply", "model.muhat", "far.csv", "--json").stdout)
+    assert found["far_from_training"] == is_far
 
 
 @pytest.mark.parametrize("option", ["--standardize", "--no-standardize"])

@@ -169,8 +169,8 @@ def test_rows_keep_the_numbers_of_their_file_where_others_are_dropped():
     lines = list(csv.DictReader(applied.stdout.splitlines()))
     assert [int(line["row"]) for line in lines] == kept
     expected = succeeded("apply", "m.muhat", "t.csv").stdout.splitlines()
-    assert expected[0] == "prediction,lower,upper"
-    for column, name in enumerate(expected[0].split(",")):
+    assert expected[0] == "prediction,lower,upper,far_from_training"
+    for column, name in enumerate(["prediction", "lower", "upper"]):
         found = [float(line[name]) for line in lines]
         whole = [float(expected[row].split(",")[column]) for row in kept]
         np.testing.assert_allclose(found, whole, rtol=1e-9)

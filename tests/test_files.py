@@ -554,6 +554,33 @@ def test_a_column_that_looks_like_an_id_or_a_label_is_warned_of_once(tmp_path, e
     list(open_batches(path, drop=["number", "user_id", "class"]))
 
 
+@pytest.mark.parametrize(
+    ("name", "values", "is_id"),
+    [
+        ("customer_id", [row % 7 for row in range(60)], True),
+        ("customerID", [row % 7 for row in range(60)], True),
+        ("Customer Id", [row % 7 for row in range(60)], True),
+        ("id", [*range(30), *range(30)], True),
+        ("patient", [row // 2 + 1 for row in range(60)], True),
+        ("body_mass_index", [20 + row % 7 for row in range(60)], False),
+        ("age", [18 + row // 2 for row in range(60)], False),
+        ("grid", [row % 7 for row in range(60)], False),
+        ("visits", [row * row % 7 for row in range(60)], False),
+        ("bid", [0.5 * (row % 7) for row in range(60)], False),
+    ],
+)
+def test_ids_whose_values_repeat_are_warned_of_by_name_or_if_they_count(
+    tmp_path, name, values, is_id
+):
+    path = tmp_path / "data.csv"
+    pd.DataFrame({name: values, "x": np.sin(np.arange(60))}).to_csv(path, index=False)
+    expected = []
+    if is_id:
+        drop = f"exclude it with drop=['{name}'] if it is not a feature."
+        expected = [f"column '{name}' looks like an id; {drop}"]
+    assert warned(path) == expected
+
+
 def test_names_that_count_from_0_are_read_as_numbers_with_a_warning(tmp_path):
     path = tmp_path / "data.csv"
     pd.DataFrame(np.column_stack([NOISE, NOISE, NOISE])).to_csv(path, index=False)

@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 
 from muhat import Gaussian, GroupTest, Nystrom, Spectral, TwoSampleTest
 from muhat.errors import MuhatError
+from muhat.figures._groups import groups_bars
 from muhat.testing import MMD, _designs, _group_pairs, _group_steps, _groups
 from muhat.testing._designs import GroupDesign, encode
 from muhat.testing._group_pairs import (
@@ -722,12 +723,23 @@ def test_a_group_that_is_wider_is_not_said_to_be_shifted():
     assert "column 0, which varies more in A (its standard deviation is 3." in verdict
 
 
-def test_a_small_p_of_one_group_beside_a_large_one_of_all_is_called_a_hint():
+def test_a_small_p_of_one_group_beside_a_large_one_of_all_is_said_to_be_perhaps_chance():
     result = GroupTest(n_permutations=99).test(rows(30), np.repeat(list("ABCDE"), 6))
     assert result.p_value > 0.05
-    first, *others = result.groups
-    result = replace(result, groups=(replace(first, p_value=0.02), *others))
-    assert "corrected for 5 groups. Treat this as a hint only, because " in result.verdict()
+    first, second, *others = result.groups
+    small = replace(first, p_value=0.02)
+    one = replace(result, groups=(small, second, *others))
+    start = f"No difference between 5 groups detected (30 rows in all, p = {result.p_value:.2g})."
+    assert one.verdict() == (
+        f"{start} Group {first.group} alone stands out a little (p = 0.02, corrected for 5 "
+        "groups), which may be chance."
+    )
+    assert not any(bar.is_strong for bar in groups_bars(one).bars)
+    two = replace(result, groups=(small, replace(second, p_value=0.04), *others))
+    assert two.verdict() == (
+        f"{start} Groups {first.group} and {second.group} stand out a little (each p ≤ 0.04, "
+        "corrected for 5 groups), which may be chance."
+    )
 
 
 def test_verdicts_have_shares_of_categories_and_name_both_of_two_groups():

@@ -267,7 +267,25 @@ def test_decimal_commas_are_read_as_pandas_does_and_offered_where_they_are_seen(
     )
     Path("m.csv").write_text(Path("m.csv").read_text().replace(",0\n", "\n"))
     result = succeeded("compare", "m.csv", "--only-numeric", "--filter", "f-kmse", "--json")
-    assert f"muhat: m.csv: Left out: age, income (not numbers: {first!r}).\n" in result.stderr
+    assert (
+        f"muhat: m.csv: Left out: age, income (not numbers: {first!r}). "
+        "Use --decimal , if age and income have decimal commas.\n"
+    ) in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("a;b;c\n1;1,5;x\n2;;y\n", " Use decimal=',' if b has decimal commas."),
+        ("a;b\n1.5;1,5\n2;2,5\n", ""),  # a would then be no number
+        ("a;b\n1;1,500\n2;2,500\n", ""),  # may be thousands
+        ("a;b\n1;1,5\n2;low\n", ""),
+    ],
+)
+def test_columns_left_out_for_their_decimal_commas_are_named(text, advice):
+    Path("left.csv").write_text(text)
+    [note] = read_table("left.csv", only_numeric=True).notes
+    assert note.endswith("')." + advice)
 
 
 @pytest.mark.parametrize(

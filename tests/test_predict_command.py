@@ -2,6 +2,7 @@
 
 import html
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -368,7 +369,10 @@ def test_a_model_that_cannot_be_evaluated_raises(model, message):
 def test_new_rows_far_from_all_training_rows_are_named(folder):
     assert "far from" not in run("train.csv", "new.csv", "--target", "y").stdout
     FRAME[["a", "b"]].iloc[:3].assign(a=[0.0, 50.0, 0.0]).to_csv("far.csv", index=False)
-    found = json.loads(run("train.csv", "far.csv", "--target", "y", "--json").stdout)
+    written = ["--save-predictions", "p.csv"]
+    found = json.loads(run("train.csv", "far.csv", "--target", "y", "--json", *written).stdout)
+    assert pd.read_csv("p.csv")["far_from_training"].tolist() == [False, True, False]
+    assert Path("p.csv").read_text().splitlines()[2].endswith(",true")
     assert (found["n_far"], found["far_rows"], found["n_outside_range"]) == (1, [2], 1)
     words = "1 of 3 rows of far lies far from all training rows (row 2, outside the range of a)"
     assert words in found["verdict"]
@@ -377,3 +381,34 @@ def test_new_rows_far_from_all_training_rows_are_named(folder):
     assert "The only row of one lies far from all training rows" in " ".join(result.stdout.split())
     page = (folder / "page.html").read_text()
     assert "Some new rows are far from all training rows" in page
+
+
+def test_left_out_errors_that_are_alike_in_neighbouring_rows_are_named(folder):
+    rng = np.random.default_rng(0)
+    steps = rng.normal(size=(120, 2)).cumsum(axis=0)
+    pd.DataFrame(steps, columns=["x", "y"]).to_csv("series.csv", index=False)
+    arguments = ["series.csv", "--target", "y", "--bandwidth", "3"]
+    found = json.loads(run(*arguments, "--json").stdout)
+    correlation = found["row_order"]["correlation"]
+    sentence = (
+        "Left-out errors of neighbouring training rows are alike (rank correlation "
+        f"{correlation:.2f}), as in a time series: if the training rows are in time order, R² and "
+        "intervals are too optimistic for later rows."
+    )
+    assert correlation > 0.5
+    assert sentence in found["verdict"]
+    assert sentence in " ".join(run(*arguments, "--report", "page.html").stdout.split())
+    assert sentence in html.unescape((folder / "page.html").read_text())
+    in_python = ConditionalMean(bandwidth=3.0, standardize=True).fit(steps[:, :1], steps[:, 1])
+    assert sentence in evaluate(in_python).verdict()
+
+
+def test_left_out_errors_of_independent_rows_are_not_called_alike():
+    rng = np.random.default_rng(0)
+    for n in (30, 120):
+        x = np.sort(rng.normal(size=(n, 1)), axis=0)
+        y = x[:, 0] ** 2 + rng.normal(size=n)
+        assert evaluate(ConditionalMean().fit(x, y)).row_order is None
+        # copies are left out together: their errors are alike
+        twice = ConditionalMean().fit(np.repeat(x, 2, axis=0), np.repeat(y, 2))
+        assert evaluate(twice).row_order is None

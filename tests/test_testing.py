@@ -907,9 +907,7 @@ def test_a_verdict_says_whether_a_column_is_wider_shifted_or_of_another_shape():
     assert where(normal, wide, bins=20) == f"column 0 {spread}"
     turned = f"varies more in var_b (SD {large}) than in var_a (SD {small})."
     assert where(wide, normal) == f"column 0 {turned}"
-    two = (
-        np.repeat([-1.0, 1.0], 100)[:, None] + 0.1 * normal
-    )  # mean 0 and variance 1, with two modes
+    two = np.tile([-1.0, 1.0], 100)[:, None] + 0.1 * normal  # mean 0 and variance 1, with two modes
     assert (
         where(normal - normal.mean(), two - two.mean())
         == "column 0, in the shape of its distribution rather than its mean or spread."
@@ -922,9 +920,8 @@ def test_a_verdict_says_whether_a_column_is_wider_shifted_or_of_another_shape():
 
 
 def test_columns_of_zeros_and_ones_are_told_in_shares():
-    X, Y = (
-        pd.DataFrame({"region = north": np.arange(100) < many}).astype(float) for many in (21, 47)
-    )
+    order = rng().permutation(100)
+    X, Y = (pd.DataFrame({"region = north": order < many}).astype(float) for many in (21, 47))
     found = TwoSampleTest(n_permutations=199).test(X, Y, names=("ca", "cb"))
     assert found.verdict() == (
         "ca (100 rows) and cb (100 rows) differ (p ≤ 0.005). "

@@ -44,6 +44,7 @@ def test_the_tour_shows_everything_and_leaves_pictures_a_report_and_a_model(tmp_
     assert "15 of 15 groups" in result.stdout
     for name in left:
         assert str(tmp_path / "tour" / name) in result.stdout
+    assert "replaced" not in result.stdout
     for name in [*pictures, "tour.png"]:
         assert_same_picture(tmp_path / "tour" / name, COMMITTED / name)
 

@@ -21,7 +21,7 @@ from muhat._files import atomic_write
 from muhat._text import numbered
 from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import Decimal, Drop, Missing, Separator
-from muhat.cli._outputs import check_file, check_outputs, print_written
+from muhat.cli._outputs import FAR_TITLE, check_file, check_outputs, csv_values, print_written
 from muhat.cli._progress import ProgressBatches
 from muhat.cli._reading import (
     check_names,
@@ -294,6 +294,7 @@ class _AppliedModel:
                 continue
             for output, column in enumerate(values.T):
                 columns[f"{name}_{output}"] = column
+        columns[FAR_TITLE] = is_far
         return columns
 
 
@@ -325,7 +326,7 @@ def _write_csv(applied: _AppliedModel, batches: ProgressBatches, file: TextIO) -
     for columns in applied.values(batches):
         if is_first:
             writer.writerow(columns)
-        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+        writer.writerows(zip(*map(csv_values, columns.values()), strict=True))
         is_first = False
 
 

@@ -49,7 +49,6 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._progress import spinner
 from muhat.cli._reading import reading_options, readings_of, sample_names, show_notes, without
-from muhat.cli._row_order import warn_of_alike_rows
 from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
 from muhat.data import INDICATOR, DataSet, FileBatches, text_column_of
 from muhat.errors import MuhatError
@@ -272,10 +271,6 @@ def _updates(
             show_notes(batch)
         if result.test is not None and result.test.has_same_rows:
             warnings.warn(f"{file} has the same rows as the reference.", Note, stacklevel=2)
-        is_by_row = detector.block_length in (None, 1)
-        if result.is_alarm and is_by_row and isinstance(batch, DataSet):
-            advice = "; --block-length ROWS permutes blocks of rows"
-            warn_of_alike_rows([batch.data], batch.feature_names, advice, where=str(file))
         if save_to is not None:
             save_model(detector, save_to)
         yield result, True

@@ -50,7 +50,6 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._progress import spinner
 from muhat.cli._reading import left_out_text, reading_options, readings_of, sample_names
-from muhat.cli._row_order import warn_of_alike_rows
 from muhat.cli._samples import check_same_columns, encoded, read_sample, values_of
 from muhat.cli._testing import checked_level, checked_tolerance
 from muhat.data import DataSet
@@ -157,10 +156,6 @@ def groups_command(
     shown = sys.stderr.isatty() and len(X) > MAX_QUIET_ROWS
     with spinner(f"testing {len(X):,} rows", shown=shown), errors_named({"GroupTest": table.name}):
         result = test.test(X, sample.groups, **sample.design)
-    if result.p_value <= level and not columns:
-        by_group = [table.data[sample.groups == group] for group in np.unique(sample.groups)]
-        advice = "; --clusters COLUMN permutes whole units, such as days"
-        warn_of_alike_rows(by_group, table.feature_names, advice)
     left_out = (*result.left_out, *sample.left_out)
     result = replace(
         result,

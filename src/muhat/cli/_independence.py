@@ -42,7 +42,6 @@ from muhat.cli._reading import (
     places_of,
     reading_options,
 )
-from muhat.cli._row_order import Autocorrelation, warn_of_alike_rows
 from muhat.cli._samples import (
     ReadSample,
     encoded,
@@ -122,8 +121,6 @@ def independence_command(
     )
     with test_spinner(len(table.data)), errors_named({"IndependenceTest": file}):
         result = test.test(X, Y)
-    if result.p_value <= level:
-        _warn_of_row_order(X, Y)
     left_out = left_out_text((), [("", sample.n_dropped, sample.n_dropped + len(sample.numbers))])
     # a text column is one name, whatever the number of its indicators
     result = replace(result, left_out=left_out, x_names=tuple(x_names), y_names=tuple(y_names))
@@ -164,12 +161,6 @@ def _of_columns(table: DataSet, names: Sequence[str], values: dict[str, list[str
         columns += indicators(name, values)
     places = places_of(table, columns)
     return replace(table, data=table.data[:, places], feature_names=tuple(columns))
-
-
-def _warn_of_row_order(X: DataSet, Y: DataSet) -> None:
-    """Warn of rows that are alike if they follow each other, on both sides: one does no harm."""
-    if Autocorrelation.from_samples([Y.data], Y.feature_names).is_clear:
-        warn_of_alike_rows([X.data], X.feature_names)
 
 
 def _print_independence(result: IndependenceResult, size: str, level: float) -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from typer import echo
 
+from muhat._arrays import Array
 from muhat._files import check_writable
 from muhat.errors import MuhatError
 
 FIGURE_ENDINGS = (".png", ".svg", ".pdf")
 REPORT_ENDINGS = (".html", ".htm")
 MODEL_ENDINGS = (".muhat",)
+
+FAR_TITLE = "far_from_training"
+"""The column of predictions in a CSV file that says which rows are extrapolated."""
 
 ALERT = "bold yellow"
 """The colour of what was found; green would call it good."""
@@ -72,6 +77,13 @@ def check_file(option: str, path: Path | None, endings: Sequence[str]) -> None:
         needed = f"a file name ending in {names} is needed"
         raise MuhatError(option, needed, repr(str(path)))
     check_writable(path)
+
+
+def csv_values(column: Array) -> list[Any]:
+    """Return the values of a column as a CSV file has them: all digits, or true and false."""
+    if column.dtype == bool:
+        return ["true" if each else "false" for each in column.tolist()]
+    return column.tolist()
 
 
 def path_text(path: Path | None) -> str | None:

@@ -39,11 +39,13 @@ from muhat.cli._options import (
     Standardize,
 )
 from muhat.cli._outputs import (
+    FAR_TITLE,
     check_figure,
     check_model_file,
     check_outputs,
     check_report,
     console_of,
+    csv_values,
     path_text,
     print_sentence,
     print_written,
@@ -292,7 +294,10 @@ def _predicted(
 
 
 def _as_csv(result: PredictionResult) -> str:
-    """Return all predictions with their intervals, and the true values where they are known."""
+    """Return all predictions with their intervals, and the true values where they are known.
+
+    Of new rows there is also a column that says which are far from all training rows.
+    """
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     titles = ["row", "prediction", "lower", "upper"]
@@ -300,8 +305,11 @@ def _as_csv(result: PredictionResult) -> str:
     if result.true is not None:
         titles.append(result.target)
         columns.append(result.true)
+    if result.extrapolation is not None:
+        titles.append(FAR_TITLE)
+        columns.append(result.extrapolation.is_far)
     writer.writerow(titles)
-    writer.writerows(zip(*(column.tolist() for column in columns), strict=True))
+    writer.writerows(zip(*map(csv_values, columns), strict=True))
     return text.getvalue()
 
 

@@ -59,7 +59,6 @@ from muhat.cli._reading import (
     show_notes,
     without,
 )
-from muhat.cli._row_order import warn_of_alike_rows
 from muhat.cli._samples import (
     LargeSample,
     are_large,
@@ -157,8 +156,6 @@ def two_samples_command(
         else:
             tested = _test_samples(test, _one_file(files, reading, one_hot, by))
     result = tested.result
-    if result.p_value <= level and block_length in (None, 1):
-        _warn_of_row_order(tested)
     if report is not None:
         lines = ""
         if not one_hot and not is_large:
@@ -250,14 +247,6 @@ def _test_large_files(
     show_notes(first, second)
     result = replace(result, left_out=left_out_text(columns, dropped))
     return _TestedSamples(result, (first, second))
-
-
-def _warn_of_row_order(tested: _TestedSamples) -> None:
-    """Warn of rows of samples in memory that are alike if they follow each other."""
-    first, second = tested.samples
-    if isinstance(first, DataSet) and isinstance(second, DataSet):
-        advice = "; --block-length ROWS permutes blocks of rows"
-        warn_of_alike_rows([first.data, second.data], first.feature_names, advice)
 
 
 def _python_lines(

@@ -209,7 +209,7 @@ def tour_command(
                 _draw_panel(TITLES[name], answer.display, next(panels))
         save(overview, "tour.png")
         print_written(replaced, Report=out / "report.html", Saved=out / "model.muhat")
-        echo(f"Six figures in one: {out / 'tour.png'}")
+        print_written(replaced, **{"Six figures in one": out / "tour.png"})
         echo("Next: muhat test a.csv b.csv, or muhat --help.")
 
 

@@ -30,6 +30,7 @@ from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import name_of
 from muhat.kernels import Precomputed
 from muhat.testing._results import short
+from muhat.testing._row_order import RowOrder
 
 MAX_EFFECT_ROWS = 500
 """Rows along which the effect of a feature is measured."""
@@ -119,8 +120,23 @@ def evaluate(
         confidence=confidence,
         importance=feature_effects(model, rows),
         row_numbers=np.arange(1, len(found["predicted"]) + 1),
+        row_order=_residual_order(model),
         **found,
     )
+
+
+def _residual_order(model: ConditionalMean) -> RowOrder | None:
+    """Return whether left-out errors of neighbouring training rows are alike, beyond chance.
+
+    Copies of a row are left out together and have similar errors, so only the first is looked at.
+    """
+    residuals = np.asarray(model.loo_residuals_)
+    is_kept = np.isfinite(residuals)  # rows of mass zero have no prediction
+    if model.n_copies_:
+        is_first = np.zeros(len(residuals), dtype=bool)
+        is_first[np.unique(hashed_rows(_training_rows(model)[0]), return_index=True)[1]] = True
+        is_kept &= is_first
+    return RowOrder.from_samples([residuals[is_kept, None]], ["errors"])
 
 
 def _left_out_predictions(model: ConditionalMean, confidence: float) -> dict[str, Any]:
@@ -202,6 +218,9 @@ class PredictionResult(Reportable):
         Whether the new rows, with their y, are all among the training rows.
     extrapolation : Extrapolation or None
         Which new rows are far from all training rows.
+    row_order : RowOrder or None
+        The rank ``correlation`` of left-out errors of training rows that follow each other, if they
+        are alike beyond chance, as in a time series; else None.
     """
 
     model: ConditionalMean
@@ -220,6 +239,7 @@ class PredictionResult(Reportable):
     shift: CovariateShift | None = None
     has_training_rows: bool = False
     extrapolation: Extrapolation | None = None
+    row_order: RowOrder | None = None
 
     @property
     def training_rows(self) -> tuple[Array, Array]:
@@ -268,6 +288,7 @@ class PredictionResult(Reportable):
         sentences = [self._score_sentence()]
         if self.model.n_copies_:
             sentences.append(copies_text(self.model.n_copies_, n))
+        sentences.append(self.row_order_note)
         if self.has_training_rows:
             what = "All rows of {} are training rows"
             if len(self.predicted) == n:
@@ -281,6 +302,18 @@ class PredictionResult(Reportable):
             if self.evaluation is None:
                 sentences.append("Predictions and intervals may be wrong.")
         return " ".join(filter(None, sentences))
+
+    @property
+    def row_order_note(self) -> str:
+        """That training rows are not independent, so that left-out errors are too small."""
+        if self.row_order is None:
+            return ""
+        alike = "Left-out errors of neighbouring training rows are alike"
+        measured = f"(rank correlation {self.row_order.correlation:.2f})"
+        return (
+            f"{alike} {measured}, as in a time series: if the training rows are in time order, R² "
+            "and intervals are too optimistic for later rows."
+        )
 
     @property
     def is_useless(self) -> bool:
@@ -346,6 +379,7 @@ class PredictionResult(Reportable):
             "drift_p_value": p_value,
             "drift_columns": columns,
             **self._far_rows(),
+            "row_order": None if self.row_order is None else self.row_order.to_dict(),
             "verdict": self.verdict(),
             "details": self.details,
             "predictions": self._prediction_dicts(),

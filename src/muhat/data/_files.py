@@ -17,7 +17,8 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import IN_COMMAND
+from muhat._messages import IN_COMMAND, option
+from muhat._text import agree, listed
 from muhat._validation import whole_number
 from muhat._wording import rows_text
 from muhat.data._arrow import ArrowTable
@@ -143,7 +144,8 @@ class FileBatches:
         not_numbers = self._table.not_numbers
         if not_numbers:
             first = next(iter(not_numbers.values()))
-            found.append(f"Left out: {', '.join(not_numbers)} (not numbers: {first!r}).")
+            sentence = f"Left out: {', '.join(not_numbers)} (not numbers: {first!r})."
+            found.append(f"{sentence} {self._on_commas}".rstrip())
         if self._dropped and self._dropped.n:
             found.append(self._dropped.sentence())
         for name, values in self._unknown.items():
@@ -153,6 +155,15 @@ class FileBatches:
                 f"{rows} with {unknown}: all indicators of this column are 0 in these rows."
             )
         return tuple(f"{self._who}: {sentence}" for sentence in found)
+
+    @property
+    def _on_commas(self) -> str:
+        """What to do if columns were left out because they have decimal commas; empty if not."""
+        columns = self._table.comma_columns
+        if not columns:
+            return ""
+        have = agree(len(columns), "has", "have")
+        return f"Use {option('decimal', ',')} if {listed(columns)} {have} decimal commas."
 
     def _learnt_categories(self) -> dict[str, list[str]]:
         """Return the values of each column of text that becomes indicators.

@@ -1,5 +1,6 @@
 """Warnings about columns that may not be features: ids, class labels, constants."""
 
+import re
 import warnings
 from collections.abc import Sequence
 from itertools import compress
@@ -29,7 +30,13 @@ LABEL_NAMES = {
 """Names of columns, or their last words, that are likely class labels."""
 
 ID_NAMES = {"id", "index", "row", "key", "uid"}
-"""Names of columns, or their last words, that are likely ids."""
+"""Names of columns, or their last words, that are likely ids if all values are different."""
+
+REPEATED_ID_NAMES = {"id", "ids", "uid", "uuid", "nr"}
+"""Those that are likely ids also if values repeat, as those of a customer with several rows."""
+
+WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+"""The words of a name such as ``customer_id``, ``customerID`` or ``Customer Id``."""
 
 MAX_LABELS = 20
 """The most different values that a class label has."""
@@ -53,12 +60,26 @@ def warn_of_roles(names: Sequence[str], head: Array) -> None:
             continue
         n_different = len(np.unique(column))
         last_word = name.lower().rpartition("_")[2]
-        if _is_sorted(column) or (last_word in ID_NAMES and n_different == len(column)):
+        if _looks_like_an_id(name, column, n_different):
             ids.append(name)
         elif last_word in LABEL_NAMES and n_different <= MAX_LABELS:
             labels.append(name)
     _warn_of_role("an id", ids)
     _warn_of_role("a class label", labels)
+
+
+def _looks_like_an_id(name: str, column: Array, n_different: int) -> bool:
+    """Whether a column of whole numbers counts rows, or units of several rows, or is called so."""
+    if _is_sorted(column):
+        return True
+    counts_units = column[0] in (0, 1) and bool(np.isin(np.diff(column), (0, 1)).all())
+    if counts_units and n_different > MAX_LABELS:
+        return True
+    words = WORDS.findall(name) or [""]
+    last_word = words[-1].lower()
+    if last_word in REPEATED_ID_NAMES and n_different > 1:
+        return True
+    return last_word in ID_NAMES and n_different == len(column)
 
 
 def _is_sorted(column: Array) -> bool:

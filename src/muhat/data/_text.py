@@ -97,10 +97,24 @@ class TextTable(FileTable):
         self.not_numbers = {}
         for place in places.not_numbers:
             self.not_numbers[names[place]] = _first_word(row[place] for row in rows)
+        self.comma_columns = self._comma_columns(places.not_numbers, rows)
         self.booleans = set()
         for place in self.kept:
             if rows and rows[0][place].lower() in BOOLEANS:
                 self.booleans.add(place)
+
+    def _comma_columns(self, places: Sequence[int], rows: list[list[str]]) -> tuple[str, ...]:
+        """Return the columns that would be numbers with decimal commas, if no other has points."""
+        for row in rows:
+            if any("." in row[place] for place in self.kept):
+                return ()
+        found = []
+        for place in places:
+            words = [row[place] for row in rows if not is_numeric(row[place])]
+            has_thousands = all(THOUSANDS.fullmatch(word) for word in words)
+            if not has_thousands and all(DECIMAL_COMMA.fullmatch(word) for word in words):
+                found.append(self.names[place])
+        return tuple(found)
 
     def _read(self, rows: int, words: Sequence[str], with_gaps: bool) -> Iterator[TableChunk]:
         """Read it in chunks of some megabytes, however many rows that is."""

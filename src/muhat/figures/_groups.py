@@ -48,7 +48,8 @@ def groups_bars(result: GroupResult, level: float = LEVEL) -> Bars:
     bars = []
     for each in result.groups[:MAX_BARS]:
         p = p_value_text(each.p_value, result.n_permutations, result.is_complete)
-        bars.append(Bar(str(each.group), each.mmd, p, is_strong=each.p_value <= level))
+        is_found = result.p_value <= level and each.p_value <= level
+        bars.append(Bar(str(each.group), each.mmd, p, is_strong=is_found))
     shown = ""
     if len(result.groups) > MAX_BARS:
         shown = f" Of {len(result.groups):,} groups, only the {MAX_BARS} with the smallest p-values"

@@ -36,6 +36,7 @@ from muhat.testing._base import as_rows, check_flag
 from muhat.testing._drift_results import N_FEATURES_NAMED, DriftResult
 from muhat.testing._drift_rows import DrawnRows
 from muhat.testing._ladder import as_kernels
+from muhat.testing._row_order import RowOrder
 from muhat.testing._samples import (
     ConstantColumns,
     TestSample,
@@ -180,6 +181,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         self._check()
         self._seed = checked_seed("DriftDetector", self.random_state)
         drawn = self._draw_rows(X, reset=True)
+        self._reference_spacing = drawn.spacing
         self.__dict__.update(
             reference_=drawn.rows,
             history_=(),
@@ -222,12 +224,27 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             name = str(name)
         n_permutations = ceil(PERMUTATIONS_PER_LEVEL / level) - 1
         test = self._tested(drawn.rows, number, n_permutations, name)
+        test = replace(test, row_order=self._row_order(drawn))
         spent = self.alpha * spent_share(number, self.horizon)
         result = DriftResult.from_test(
             test, number, name, drawn, level, spent, len(self.reference_)
         )
         self._remember(result)
         return result
+
+    def _row_order(self, drawn: DrawnRows) -> RowOrder | None:
+        """Return in which column neighbouring rows of the batch or the reference are alike."""
+        spacings = [1.0, 1.0]
+        if self.block_length in (None, 1):
+            # states of earlier versions do not have how many rows the reference was drawn from
+            spacings = [getattr(self, "_reference_spacing", 1.0), drawn.spacing]
+        return RowOrder.from_samples([self.reference_, drawn.rows], self._columns, spacings)
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """The names of the columns, by default by number."""
+        numbers = [f"column {place}" for place in range(self.n_features_in_)]
+        return tuple(getattr(self, "feature_names_in_", numbers))
 
     def _remember(self, result: DriftResult) -> None:
         """Count a batch and keep its result, all at once: an error before leaves no trace."""
@@ -290,7 +307,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         more = self.n_alarms_ - len(names)
         listed = ", ".join(names) + f" and {more:,} earlier" * (more > 0)
         found = f"Drift detected in {self.n_alarms_:,} of {many}: {listed}."
-        parts = [found, self._too_few_text(), self._dropped_text(), bound]
+        parts = [found, self._too_few_text(), self._dropped_text(), bound, self._alike_text()]
         return " ".join(filter(None, parts))
 
     def _summary(self) -> Summary:
@@ -350,6 +367,13 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         has = agree(len(names), "has", "have")
         return f"{listed} {has} too few rows to raise an alarm."
 
+    def _alike_text(self) -> str:
+        """Return that rows are not independent, and what to do; empty without a caution."""
+        batches = [each for each in self.history_ if each.row_order_note]
+        if not batches:
+            return ""
+        return f"This holds for independent rows only. {batches[-1].row_order_note}"
+
     def _dropped_text(self) -> str:
         """Return how many exact copies of rows were dropped for each of the latest batches."""
         batches = [each for each in self.history_ if each.n_dropped][-N_BATCHES_NAMED:]
@@ -377,10 +401,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             block_length=self.block_length,
             random_state=seed,
         )
-        columns = getattr(
-            self, "feature_names_in_", [f"column {place}" for place in range(self.n_features_in_)]
-        )
-        samples = [DataSet("", each, tuple(columns)) for each in (self.reference_, batch)]
+        samples = [DataSet("", each, self._columns) for each in (self.reference_, batch)]
         with catch_warnings():
             simplefilter("ignore", ConstantColumns)  # which a monitor would repeat for every batch
             return test.test(*samples, names=("the reference", name))

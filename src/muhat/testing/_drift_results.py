@@ -16,6 +16,7 @@ from muhat.testing._copies import copies_note
 from muhat.testing._drift_rows import DrawnRows
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._results import LEVEL
+from muhat.testing._row_order import RowOrder, row_order_note
 from muhat.testing._two_sample_results import TOO_FEW_DISTINCT, TwoSampleResult, change_header
 from muhat.testing._wording import change_text, size_text
 
@@ -73,6 +74,11 @@ class DriftResult(HtmlReprMixin):
         Whether ``distinct=True`` left too few rows to compare: p_value is then 1.
     n_dropped : int
         Rows of the batch and of the reference that ``distinct=True`` dropped as exact copies.
+    row_order : RowOrder or None
+        In which ``column`` rows that follow each other are alike beyond chance, as in a time
+        series; None if they are not. Its ``block_length`` counts rows of the sample that was drawn.
+    block_length : int or None
+        How many consecutive rows were permuted as a block, if the detector was told to.
     """
 
     number: int
@@ -96,6 +102,8 @@ class DriftResult(HtmlReprMixin):
     n_shared: int = 0
     too_few_distinct: bool = False
     n_dropped: int = 0
+    row_order: RowOrder | None = None
+    block_length: int | None = None
 
     @classmethod
     def from_test(
@@ -130,6 +138,8 @@ class DriftResult(HtmlReprMixin):
             n_shared=test.n_shared,
             too_few_distinct=test.too_few_distinct,
             n_dropped=n_reference + len(drawn.rows) - test.n - test.m,
+            row_order=test.row_order,
+            block_length=test.block_length,
         )
 
     def verdict(self) -> str:
@@ -157,7 +167,16 @@ class DriftResult(HtmlReprMixin):
         names = ("the reference", self.name)
         found = f"Drift detected in {self.name} ({rows}, {p}). {self._where(names)}".rstrip()
         n = self.n + self.n_reference
-        return f"{found} {copies_note(self.n_copies, self.n_shared, n, names)}".rstrip()
+        notes = [copies_note(self.n_copies, self.n_shared, n, names), self.row_order_note]
+        return " ".join(filter(None, [found, *notes]))
+
+    @property
+    def row_order_note(self) -> str:
+        """That rows are not independent, where that may have caused an alarm; else empty."""
+        if not self.is_alarm:
+            return ""
+        n = min(self.n, self.n_reference)
+        return row_order_note(self.row_order, n, self.block_length, "start again with")
 
     @property
     def most_changed(self) -> str:
@@ -193,6 +212,7 @@ class DriftResult(HtmlReprMixin):
             if each.name != "test":
                 found[each.name] = getattr(self, each.name)
         found["features"] = [asdict(each) for each in self.features]
+        found["row_order"] = None if self.row_order is None else self.row_order.to_dict()
         return {**found, "verdict": self.verdict()}
 
     def _summary(self) -> Summary:

@@ -18,6 +18,11 @@ class DrawnRows:
     n: int
     digest: str
 
+    @property
+    def spacing(self) -> float:
+        """How many rows there were for each one that was drawn."""
+        return self.n / len(self.rows)
+
     @classmethod
     def from_draw(cls, rows: Array, n: int) -> DrawnRows:
         """Return rows that were drawn from n."""

@@ -12,6 +12,7 @@ from muhat.data._selection import INDICATOR
 from muhat.testing._group_columns import GroupFeature
 from muhat.testing._group_pictures import GroupPictures
 from muhat.testing._results import LEVEL, NO_SINGLE_COLUMN, Result
+from muhat.testing._row_order import RowOrder, groups_note
 from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import (
     MIN_SPREAD_ERRORS,
@@ -174,6 +175,10 @@ class GroupResult(Result):
         How many clusters are compared; None without clusters.
     clusters_by : str or None
         The name of the column of clusters, "" if it has no name; None without clusters.
+    row_order : RowOrder or None
+        In which ``column`` rows of a group that follow each other are alike beyond chance, as in a
+        time series, and their rank ``correlation``; None if they are not, and with clusters or
+        pairs.
     """
 
     n: int
@@ -189,6 +194,7 @@ class GroupResult(Result):
     pairs_by: str | None = None
     n_clusters: int | None = None
     clusters_by: str | None = None
+    row_order: RowOrder | None = None
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: which groups differ, and in what."""
@@ -208,6 +214,7 @@ class GroupResult(Result):
         else:
             sentences = [self._many_differ(many, found, level)]
         sentences += [self._kept_together, self._where(level), self._single_rows(level)]
+        sentences.append(groups_note(self.row_order))
         return " ".join(each for each in sentences if each)
 
     def _nothing_found(self, many: str, found: str, level: float) -> str:
@@ -217,7 +224,7 @@ class GroupResult(Result):
         sentence = f"No difference between {many} detected{self._within} {found}."
         if self.tolerance is not None:
             sentence += f" {self.tolerance.no_difference}"
-        sentences = [sentence, self._kept_together, self._single_group(level).lstrip()]
+        sentences = [sentence, self._kept_together, self._single_group(level)]
         sentences.append(self._single_rows(level))
         return " ".join(each for each in sentences if each)
 
@@ -320,15 +327,17 @@ class GroupResult(Result):
         return p_value_text(p, self.n_permutations, self.is_complete)
 
     def _single_group(self, level: float) -> str:
-        """Return a sentence on a small p-value of one group where all together have none."""
-        first = self.groups[0]
-        if first.p_value > level or len(self.groups) == 2:
+        """Return a sentence on small p-values of single groups where all together have none."""
+        outstanding = [each for each in self.groups if each.p_value <= level]
+        if not outstanding or len(self.groups) == 2:
             return ""
-        return (
-            f" {first.group} compared with the others has {self._p_text(first.p_value)}, corrected "
-            f"for {len(self.groups):,} groups. Treat this as a hint only, because the test of all "
-            "groups together found no difference."
-        )
+        names = _listed([str(each.group) for each in outstanding])
+        who, p = f"Group {names} alone stands out", self._p_text(outstanding[0].p_value)
+        if len(outstanding) > 1:
+            largest = max(each.p_value for each in outstanding)
+            who, p = f"Groups {names} stand out", f"each {p_text(largest, is_bound=True)}"
+        corrected = f"{p}, corrected for {len(self.groups):,} groups"
+        return f"{who} a little ({corrected}), which may be chance."
 
     def _different_text(
         self, many: str, different: list[GroupDifference], p_values: list[float], how: str
@@ -457,6 +466,7 @@ class GroupResult(Result):
             "pairs": [_pair_dict(each) for each in self.pairs],
             "features": [asdict(each) for each in self.features],
             "tolerance": None if self.tolerance is None else self.tolerance.to_dict(),
+            "row_order": None if self.row_order is None else self.row_order.to_dict(),
         }
 
 

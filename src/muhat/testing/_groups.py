@@ -37,6 +37,7 @@ from muhat.testing._group_statistics import (
 from muhat.testing._group_steps import GroupSteps, PermutedGroups, step_down
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
 from muhat.testing._results import result_fields
+from muhat.testing._row_order import RowOrder
 from muhat.testing._statistics import MMD, Filtered, Spectral, Statistic
 from muhat.testing._tolerance import (
     HALVES,
@@ -218,6 +219,7 @@ class GroupTest(PermutationTest):
             pairs_by=_title_of(codes, "pairs"),
             n_clusters=_n_clusters(codes, design),
             clusters_by=_title_of(codes, "clusters"),
+            row_order=_row_order(rows, codes, names),
             rows_together=int(design.sizes[0]) if design.are_bins else 1,
             tolerance=found.tolerance,
             left_out=design.left_out,
@@ -427,6 +429,20 @@ def _n_clusters(codes: dict[str, Codes], design: GroupDesign) -> int | None:
     if "clusters" not in codes:
         return None
     return len(design.labels)
+
+
+def _row_order(rows: Array, codes: dict[str, Codes], names: tuple[str, ...]) -> RowOrder | None:
+    """Return in which column neighbouring rows of a group, and of a stratum, are alike.
+
+    Rows of the same cluster or pair may be alike.
+    """
+    if "clusters" in codes or "pairs" in codes:
+        return None
+    by = [each.codes for each in codes.values()]
+    cell = np.unique(np.column_stack(by), axis=0, return_inverse=True)[1].ravel()
+    order = np.argsort(cell, kind="stable")
+    samples = np.split(rows[order], np.cumsum(np.bincount(cell))[:-1])
+    return RowOrder.from_samples(samples, names)
 
 
 @dataclass(frozen=True, eq=False)

@@ -203,6 +203,7 @@ class IndependenceTest(PermutationTest):
         statistics = self._check()
         pairs, form = self._pairs(X, Y, statistics)
         rng = self._rng()
+        row_order = pairs.row_order
         pairs = pairs.take(rng.permutation(pairs.n))  # no choice depends on the order of the rows
         in_blocks = not form.has_matrices
         orders = CyclicOrders.draw(pairs.n, self.n_permutations, rng, in_blocks)
@@ -229,6 +230,7 @@ class IndependenceTest(PermutationTest):
             distinct=bool(self.distinct),
             constant=pairs.constant,
             least_p_value=1 / len(orders),
+            row_order=row_order,
         )
 
     @property

@@ -17,6 +17,7 @@ from muhat.testing._distances import features_for, ranks_among
 from muhat.testing._explained import ExplainedVariance
 from muhat.testing._gram import PooledSpectrum
 from muhat.testing._ranks import as_ranks
+from muhat.testing._row_order import RowOrder
 from muhat.testing._side_gram import GramForm, SideGram
 from muhat.testing._side_spectrum import SideSpectrum
 
@@ -42,6 +43,19 @@ class PairSide:
     def has_row_numbers(self) -> bool:
         """Whether rows are numbers of rows of a matrix, which have no columns."""
         return any(isinstance(each, Precomputed) for each in self.kernels)
+
+    def row_order(self, name: str) -> RowOrder | None:
+        """Return in which column neighbouring rows are alike, if they are.
+
+        A single column without a name is called as the side.
+        """
+        if self.has_row_numbers:
+            return None
+        d = self.rows.shape[1]
+        names = self.names or tuple(f"column {place} of {name}" for place in range(d))
+        if self.names is None and d == 1:
+            names = (name,)
+        return RowOrder.from_samples([self.rows], names)
 
     @property
     def standardized(self) -> PairSide:
@@ -104,6 +118,17 @@ class Pairs:
         x_ranks = ranks_among(np.sort(x, axis=0), x)
         y_ranks = ranks_among(np.sort(y, axis=0), y)
         return float(np.corrcoef(x_ranks[:, 0], y_ranks[:, 0])[0, 1])
+
+    @property
+    def row_order(self) -> tuple[RowOrder, RowOrder] | None:
+        """In which columns of x and of y neighbouring rows are alike; None if one side has none.
+
+        If the rows of one side are independent, every order of the pairs is as probable.
+        """
+        x, y = self.x.row_order("x"), self.y.row_order("y")
+        if x is None or y is None:
+            return None
+        return x, y
 
     @property
     def explained(self) -> ExplainedVariance | None:

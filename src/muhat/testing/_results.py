@@ -14,6 +14,7 @@ from muhat._wording import is_at_floor, p_value_text
 from muhat.kernels import Kernel
 from muhat.testing._explained import ExplainedVariance
 from muhat.testing._permutations import PermutationTable
+from muhat.testing._row_order import RowOrder, pairs_note
 from muhat.testing._statistics import Statistic
 from muhat.testing._wording import source_columns
 
@@ -256,6 +257,9 @@ class IndependenceResult(Result):
         Which of 'x' and 'y' are the same in all rows: p is then 1.
     left_out : tuple of str
         Sentences on what of the data was not tested, with which the verdict ends.
+    row_order : pair of RowOrder or None
+        In which columns of x and of y rows that follow each other are alike beyond chance, as in
+        time series; None unless they are on both sides.
     """
 
     n: int
@@ -271,6 +275,7 @@ class IndependenceResult(Result):
     rank_correlation: float | None = None
     p_value_distinct: float | None = None
     explained: ExplainedVariance | None = None
+    row_order: tuple[RowOrder, RowOrder] | None = None
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level, how sure, how strong and in which direction."""
@@ -288,7 +293,8 @@ class IndependenceResult(Result):
             return f"No dependence between {x} and {y} detected ({rows}).{self._on_copies}"
         limit = self._not_tested(x, y)
         strength = self._direction(x, y) or self._explained_text(x, y)
-        return f"{x} and {y} are dependent ({rows}).{limit}{strength}{self._on_copies}"
+        found = f"{x} and {y} are dependent ({rows}).{limit}{strength}{self._on_copies}"
+        return f"{found} {pairs_note(self.row_order, self.n)}".rstrip()
 
     def _not_tested(self, x: str, y: str) -> str:
         """Return that single columns are not tested, after a space; empty without several."""
@@ -374,7 +380,15 @@ class IndependenceResult(Result):
             "n_copies": self.n_copies,
             "p_value_distinct": self.p_value_distinct,
             "distinct": self.distinct,
+            "row_order": self._row_order_dict(),
         }
+
+    def _row_order_dict(self) -> dict[str, Any] | None:
+        """Return how alike neighbouring rows are on each side, in JSON's types."""
+        if self.row_order is None:
+            return None
+        x, y = self.row_order
+        return {"x": x.to_dict(), "y": y.to_dict()}
 
 
 def _has_several(names: tuple[str, ...] | None) -> bool:

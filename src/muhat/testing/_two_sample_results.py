@@ -17,6 +17,7 @@ from muhat.errors import MuhatError
 from muhat.testing._copies import copies_note
 from muhat.testing._marginals import FeatureDifference
 from muhat.testing._results import LEVEL, N_NAMED, NO_SINGLE_COLUMN, Result
+from muhat.testing._row_order import RowOrder, row_order_note
 from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import (
     change_text,
@@ -141,6 +142,12 @@ class TwoSampleResult(Result):
         Sentences on what of the data was not tested, with which the verdict ends.
     tolerance : Tolerance or None
         What was allowed, in which kernel, and whether the samples differ by more.
+    row_order : RowOrder or None
+        In which ``column`` rows that follow each other are alike beyond chance, as in a time
+        series, their rank ``correlation``, and the ``block_length`` that would be needed; None if
+        they are not.
+    block_length : int or None
+        How many consecutive rows were permuted as a block, if the test was told to.
     """
 
     n: int
@@ -160,6 +167,8 @@ class TwoSampleResult(Result):
     too_few_distinct: bool = False
     left_out: tuple[str, ...] = ()
     tolerance: Tolerance | None = None
+    row_order: RowOrder | None = None
+    block_length: int | None = None
 
     @property
     def witness_x(self) -> Array:
@@ -218,6 +227,7 @@ class TwoSampleResult(Result):
             self._tolerance_text(level),
             self._where(level),
             self._copies_text(self.p_value <= level),
+            self._row_order_text(level),
         ]
         return " ".join(filter(None, sentences))
 
@@ -280,6 +290,12 @@ class TwoSampleResult(Result):
         n = self.n + self.m
         return copies_note(self.n_copies, self.n_shared, n, self.names, is_found)
 
+    def _row_order_text(self, level: float) -> str:
+        """Return that rows are not independent, which matters only where something was found."""
+        if self.p_value > level:
+            return ""
+        return row_order_note(self.row_order, min(self.n, self.m), self.block_length)
+
     def _where(self, level: float) -> str:
         """Return which column differs most, and in which direction."""
         if not self.features:
@@ -311,6 +327,8 @@ class TwoSampleResult(Result):
             "n_shared": self.n_shared,
             "rows_together": self.rows_together,
             "is_exact": self.is_exact,
+            "block_length": self.block_length,
+            "row_order": None if self.row_order is None else self.row_order.to_dict(),
             "mmd": self.mmd,
             "mmd_interval": list(self.mmd_interval),
             "rows_x": (self.rows_x[:N_NAMED] + 1).tolist(),

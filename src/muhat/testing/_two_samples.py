@@ -37,6 +37,7 @@ from muhat.testing._marginals import (
 from muhat.testing._permutations import Family, NullMoments, PermutationTable, Relabelings
 from muhat.testing._pool import MemoryPool, Pool
 from muhat.testing._results import Candidates, result_fields
+from muhat.testing._row_order import RowOrder
 from muhat.testing._samples import (
     TestSample,
     as_named_source,
@@ -530,6 +531,8 @@ class TwoSampleTest(PermutationTest):
             names=names,
             least_p_value=pool.units.least_p_value(self.n_permutations),
             **samples.copies,
+            row_order=samples.row_order,
+            block_length=self.block_length,
             too_few_distinct=samples.too_few_distinct,
             tolerance=self._tolerance(samples, permuted.table.p_value),
             at_rows=samples.at_rows(pool.evaluated(element, *samples.scaled), features),
@@ -626,6 +629,24 @@ class _Samples:
             "has_same_rows": x.is_same(y),
             "is_constant": self.are_equal,
         }
+
+    @property
+    def row_order(self) -> RowOrder | None:
+        """In which column neighbouring rows are alike, if they are; None without columns.
+
+        Of samples that are not in memory it looks at the rows that are held.
+        """
+        if not self.has_columns:
+            return None
+        samples, spacings = [], []
+        for each in (self.x, self.y):
+            if each.held is not None and len(each.drawn.rows) < each.n:
+                samples.append(each.held)
+                spacings.append(1.0)
+            else:
+                samples.append(_drawn_in_order(each))
+                spacings.append(each.n / len(each.drawn.rows))
+        return RowOrder.from_samples(samples, column_names(self.x, self.y), spacings)
 
     def features(self, pool: Pool, permuted: _Permuted) -> tuple[FeatureDifference, ...]:
         """Return how much the samples differ in every column, the largest difference first."""
