@@ -44,7 +44,10 @@ PROBLEMS: Mapping[str, tuple[Any, Any, Mapping[str, Alternative], Any, Sequence[
         two_samples,
         DIFFERENCES,
         plain_difference,
-        [(1, 0), (0, 1), (0.95, 0.05), (0.92, 0.08), (0.9, 0.1), (0.88, 0.12), (0.85, 0.15)],
+        [
+            *((1, 0, 0), (0, 1, 0), (0, 0, 1), (0.9, 0.1, 0)),
+            *((0.9, 0.08, 0.02), (0.88, 0.1, 0.02), (0.85, 0.12, 0.03), (0.85, 0.1, 0.05)),
+        ],
     ),
 }
 """By problem: the test, its module, the laws, the plain tests and the weights of the families."""

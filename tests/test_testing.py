@@ -470,8 +470,8 @@ def test_the_displays_show_the_result():
     shown = np.column_stack([Y[:, number], result.witness_y])
     np.testing.assert_array_equal(along.collections[1].get_offsets(), shown)
     chart = PValueMapDisplay.from_result(result)
-    # MMD and truncated SVD at five λ; two kernels at three bandwidths, and mean ranks
-    assert chart.p_values.shape == (6, 7)
+    # MMD and truncated SVD at five λ; two kernels at three bandwidths, mean ranks and their spread
+    assert chart.p_values.shape == (6, 8)
     assert chart.rows[:2] == ["MMD", "Spectral(tsvd, 0.1 γ₁)"]
     shown = chart.p_values.T.ravel()
     np.testing.assert_array_equal(shown[~np.isnan(shown)], [each.p_value for each in result.tests])

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from scipy.special import ndtri
 
 from muhat._arrays import Array
 from muhat._validation import as_points, as_two_samples
@@ -96,13 +97,32 @@ class _ResolvedDistance(Distance):
 
 @dataclass(eq=False, repr=False)
 class LargestRankDifference(Distance):
-    """Stands for the column in which mean ranks differ most, in a list of statistics."""
+    """Stands for the column in which ranks differ most, in a list of statistics.
+
+    Parameters
+    ----------
+    spread : bool, default=False
+        Whether ranks are compared by how far from the middle they are, instead of by their mean.
+    """
+
+    spread: bool = False
+
+    def scores(self, shares: Array) -> Array:
+        """Return the scores of ranks of which means are compared; ranks are shares of all rows.
+
+        For spread these are squared normal scores (Klotz 1962).
+        """
+        if self.spread:
+            return np.asarray(ndtri(shares) ** 2)
+        return shares
 
     def resolve(self, X: Array) -> NoReturn:
         """Raise MuhatError: a maximum over columns has no kernel."""
         raise MuhatError("LargestRankDifference", "a kernel is needed", "a maximum over columns")
 
     def __repr__(self) -> str:
+        if self.spread:
+            return "Linear(squared normal scores, largest of columns)"
         return "Linear(ranks, largest of columns)"
 
 

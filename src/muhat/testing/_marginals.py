@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import BLAS_ON_ONE_THREAD, Array, quotient, share_between_cores, slices
+from muhat._tolerances import CONSTANT_TOLERANCE
 from muhat.data import ColumnMoments
 from muhat.testing._permutations import PermutationTable
 
@@ -265,13 +266,17 @@ def distances_at_cuts(counts: Sequence[Array], rows: Array, labels: Array) -> Co
     return ColumnDistances(integrals, shares)
 
 
-def mean_ranks_at_cuts(counts: Sequence[Array]) -> Array:
-    """Return the mean rank of every unit in every column, where rows between two cuts are ties."""
+def mean_scores_at_cuts(counts: Sequence[Array], scores: Callable[[Array], Array]) -> Array:
+    """Return the mean score of every unit's ranks, where rows between two cuts are ties.
+
+    Ranks are shares of all rows.
+    """
     found = []
     for each in counts:
-        of_cells = each.sum(axis=0)
-        ranks = np.cumsum(of_cells) - of_cells / 2
-        found.append(each @ ranks / each.sum(axis=1))
+        filled = each[:, each.sum(axis=0) > 0]
+        of_cells = filled.sum(axis=0)
+        shares = (np.cumsum(of_cells) - of_cells / 2) / of_cells.sum()
+        found.append(filled @ scores(shares) / filled.sum(axis=1))
     return np.array(found).T
 
 
@@ -282,7 +287,9 @@ def largest_mean_difference(columns: Array, labels: Array) -> Array:
     its values: shape (1, B + 1).
     """
     centred = columns - columns.mean(axis=0)
-    scaled = quotient(centred, np.linalg.norm(centred, axis=0))
+    norms = np.linalg.norm(centred, axis=0)
+    is_constant = norms <= CONSTANT_TOLERANCE * np.linalg.norm(columns, axis=0)
+    scaled = quotient(centred, np.where(is_constant, 0.0, norms))
     found = np.empty((1, labels.shape[1]))
     with BLAS_ON_ONE_THREAD:
         for some in slices(0, labels.shape[1], max(1, MAX_VALUES_HELD // len(labels))):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -32,6 +33,9 @@ Found = TypeVar("Found")
 TILE_ROWS = 640
 """Rows and columns of a tile of the Gram matrix, of which only sums over units are kept."""
 
+
+RankScores = Callable[[Array], Array]
+"""From ranks, as shares of all rows, to their scores."""
 
 MapParts = Callable[[Callable[[Any], Any], Sequence[Any], int], list[Any]]
 """A function that calls work on many parts, given the number of rows."""
@@ -66,8 +70,8 @@ class Pool(ABC):
         """Return how far the samples are apart in every column, for every column of labels."""
 
     @abstractmethod
-    def mean_ranks(self) -> Array:
-        """Return the mean rank of every unit's rows in every column, shape (units, d)."""
+    def mean_scores(self, scores: RankScores) -> Array:
+        """Return the mean score of every unit's ranks in every column, shape (units, d)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +164,15 @@ class MemoryPool(Pool):
         ]
         return distances_at_cuts(counts, self.rows, labels)
 
-    def mean_ranks(self) -> Array:
-        """Return the mean rank of every unit's rows in every column."""
-        ranks = ranks_among(np.sort(self.rows, axis=0), self.rows)
-        return ranks.reshape(-1, self.units.size, ranks.shape[1]).mean(axis=1)
+    def mean_scores(self, scores: RankScores) -> Array:
+        """Return the mean score of every unit's ranks in every column."""
+        found = scores(self._rank_shares)
+        return found.reshape(-1, self.units.size, found.shape[1]).mean(axis=1)
+
+    @cached_property
+    def _rank_shares(self) -> Array:
+        """The rank of every row in every column, as a share of all rows, between 0 and 1."""
+        return ranks_among(np.sort(self.rows, axis=0), self.rows) / len(self.rows)
 
     def evaluated(self, witness: Element, x: TestSample, y: TestSample) -> tuple[Array, Array]:
         """Return the values of the witness at all rows, by a symmetric product where possible."""

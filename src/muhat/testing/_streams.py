@@ -21,9 +21,9 @@ from muhat.testing._marginals import (
     column_cuts,
     counts_between,
     distances_at_cuts,
-    mean_ranks_at_cuts,
+    mean_scores_at_cuts,
 )
-from muhat.testing._pool import Found, MapParts, Pool, WorkOnGram
+from muhat.testing._pool import Found, MapParts, Pool, RankScores, WorkOnGram
 from muhat.testing._samples import TestSample
 from muhat.testing._units import PermutationUnits, UnitAssignment
 
@@ -107,9 +107,9 @@ class SourcePool(Pool):
         """Return how far the samples are apart in every column, compared at cuts."""
         return distances_at_cuts(self._counts, self.rows, labels)
 
-    def mean_ranks(self) -> Array:
-        """Return the mean rank of every unit's rows in every column, ranked between cuts."""
-        return mean_ranks_at_cuts(self._counts)
+    def mean_scores(self, scores: RankScores) -> Array:
+        """Return the mean score of every unit's ranks in every column, ranked between cuts."""
+        return mean_scores_at_cuts(self._counts, scores)
 
     @property
     def _counts(self) -> list[Array]:

@@ -75,12 +75,15 @@ N_LANDMARKS = 300
 DEFAULT_STATISTICS = ("mmd", "spectral")
 """MMD for overall differences, truncated SVD for fine structure."""
 
-RANK_WEIGHTS = (0.1,)
-"""Weight of the default's family beside that of all kernels, which has the rest.
+RANK_DIFFERENCES = (LargestRankDifference(), LargestRankDifference(spread=True))
+"""The default's families beside that of all kernels, of one statistic each.
 
-It is the difference of mean ranks in the column in which that is largest. docs/tests-design.md has
-the power by weight from which it was chosen.
+They compare mean ranks, and how far ranks are from the middle, in the column in which that differs
+most.
 """
+
+RANK_WEIGHTS = (0.1, 0.02)
+"""Their weights; kernels have the rest. docs/tests-design.md has the power by weight."""
 
 N_COLUMNS_FOR_PICTURES = 2
 """Columns that differ most, of which a result holds the values for pictures."""
@@ -418,7 +421,7 @@ class TwoSampleTest(PermutationTest):
 
     @property
     def _compares_ranks(self) -> bool:
-        """Whether the mean ranks of columns are a family of statistics, too.
+        """Whether differences of ranks are families of statistics, too.
 
         They are left out if kernels or statistics are given, and with early stopping: the p-values
         that combine families would change with every permutation that is drawn.
@@ -465,9 +468,10 @@ class TwoSampleTest(PermutationTest):
         found = pool.map(values_of, kernels, self._map)
         candidates = candidates_of("TwoSampleTest", kernels, [each.statistics for each in found])
         if self._compares_ranks:
-            largest = largest_mean_difference(pool.mean_ranks(), labels)
-            found.append(_KernelStatistics.from_values([MMD()], largest))
-            candidates.append(((LargestRankDifference(),), (MMD(),)))
+            for difference in RANK_DIFFERENCES:
+                largest = largest_mean_difference(pool.mean_scores(difference.scores), labels)
+                found.append(_KernelStatistics.from_values([MMD()], largest))
+                candidates.append(((difference,), (MMD(),)))
         table = PermutationTable(
             np.concatenate([each.values for each in found]),
             np.concatenate([each.scales for each in found]),
