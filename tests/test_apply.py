@@ -147,7 +147,8 @@ def test_several_outputs_have_a_column_each_and_json_holds_the_same():
     muhat.save(model, "model.muhat")
     found = applied("model.muhat", "new.csv")
     names = ["prediction", "lower", "upper"]
-    assert found.columns.tolist() == [f"{name}_{output}" for name in names for output in (0, 1)]
+    of_outputs = [f"{name}_{output}" for name in names for output in (0, 1)]
+    assert found.columns.tolist() == [*of_outputs, "far_from_training"]
     assert (
         run("apply", "model.muhat", "new.csv", "--out", "found.json").stdout
         == "Saved: found.json\n"
