@@ -332,7 +332,7 @@ def test_copies_of_pairs_whose_values_repeat_anyway_are_not_dropped():
         *np.repeat(rng().integers(100, size=(2, 40)), 3, axis=1)
     )
     end = "but the p-value assumes independent rows."  # dropping them is not offered
-    assert equal.verdict().endswith(end)
+    assert end in equal.verdict()
     without = np.array([[0, 0, 1, 2], [0, 1, 1, 3]])
     assert (
         IndependenceTest(n_permutations=19, distinct=True).test(*without).n == 4

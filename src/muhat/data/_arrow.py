@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,10 @@ __all__ = ["ArrowTable", "as_floats", "check_pyarrow"]
 PARQUET_BUFFER_BYTES = 2**16
 """Bytes of a column read from the disk at a time: without it a whole row group, which may be the
 whole file."""
+
+
+NAMELESS_INDEX = re.compile(r"__index_level_\d+__")
+"""What pandas calls the row labels of a frame in a file, where they have no name: no column."""
 
 
 class ArrowTable(FileTable):
@@ -113,8 +118,13 @@ class _ArrowFile:
                 schema, n = file.schema_arrow, file.metadata.num_rows
             else:
                 schema, n = file.schema, None
-            self.names: list[str] = schema.names
-            self.types: list[Any] = schema.types
+        columns = []
+        for name, kind in zip(schema.names, schema.types, strict=True):
+            if not NAMELESS_INDEX.fullmatch(name):
+                columns.append((name, kind))
+        self.names: list[str] = [name for name, _ in columns]
+        self.types: list[Any] = [kind for _, kind in columns]
+        self._stored: list[str] = schema.names
         if n is None:
             n = sum(batch.num_rows for batch in self.batches(self.names[:1]))
         self.n: int = n
@@ -145,7 +155,7 @@ class _ArrowFile:
                 return
             options = ipc.IpcReadOptions()
             if columns is not None:
-                options.included_fields = list(map(self.names.index, columns))
+                options.included_fields = list(map(self._stored.index, columns))
             with pyarrow.OSFile(str(self.path)) as file:
                 is_stream = file.read(6) != b"ARROW1"
                 file.seek(0)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from muhat._arrays import Array, quotient
+from muhat._tolerances import CONSTANT_TOLERANCE
 from muhat.testing._designs import GroupDesign
 from muhat.testing._group_statistics import (
     GroupSums,
@@ -135,7 +136,8 @@ def _shifts(scaled: Array, design: GroupDesign) -> Array:
     np.add.at(sums, design.unit, scaled)
     differences = differences_from_rest(sums, design)
     within = np.sqrt(_squares_within(scaled, design) / _degrees(design))
-    spread = np.where(within > 0, within, scaled.std(axis=0))
+    overall = scaled.std(axis=0)
+    spread = np.where(within > CONSTANT_TOLERANCE * overall, within, overall)
     return quotient(differences, spread)
 
 

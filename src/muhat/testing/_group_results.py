@@ -11,7 +11,7 @@ from muhat._wording import p_text, p_value_text, rows_text, shift_text
 from muhat.data._selection import INDICATOR
 from muhat.testing._group_columns import GroupFeature
 from muhat.testing._group_pictures import GroupPictures
-from muhat.testing._results import LEVEL, NO_SINGLE_COLUMN, Result
+from muhat.testing._results import LEVEL, NO_SINGLE_COLUMN, Result, at_level
 from muhat.testing._row_order import RowOrder, groups_note
 from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import (
@@ -208,7 +208,7 @@ class GroupResult(Result):
         if self.p_value > level:
             return self._nothing_found(many, found, level)
         if len(self.groups) == 2:
-            sentences = [self._two_differ(), self._tolerance_of_two(level)]
+            sentences = [self._two_differ(level), self._tolerance_of_two(level)]
         elif self.tolerance is not None:
             sentences = self._tolerance_sentences(many, found, level)
         else:
@@ -221,7 +221,8 @@ class GroupResult(Result):
         """Return that no difference was found, also not by more than a tolerance."""
         if len(self.groups) == 2:
             many, found = self._both, f"({self.p_text})"
-        sentence = f"No difference between {many} detected{self._within} {found}."
+        detected = f"detected{at_level(self.p_value, level)}"
+        sentence = f"No difference between {many} {detected}{self._within} {found}."
         if self.tolerance is not None:
             sentence += f" {self.tolerance.no_difference}"
         sentences = [sentence, self._kept_together, self._single_group(level)]
@@ -276,8 +277,9 @@ class GroupResult(Result):
         first, second = sorted(self.groups, key=_label)
         return f"{first.group} ({rows_text(first.n)}) and {second.group} ({rows_text(second.n)})"
 
-    def _two_differ(self) -> str:
-        return f"{self._both} differ{self._within} ({self.p_text})."
+    def _two_differ(self, level: float) -> str:
+        differ = f"differ{at_level(self.p_value, level)}"
+        return f"{self._both} {differ}{self._within} ({self.p_text})."
 
     def _tolerance_of_two(self, level: float) -> str:
         """Return whether two groups differ by more than the tolerance; empty without one."""

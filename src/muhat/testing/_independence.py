@@ -325,7 +325,7 @@ class IndependenceTest(PermutationTest):
         joined = np.concatenate(values)
         scales = np.abs(joined).max(axis=1)
         table = PermutationTable(joined, scales, NullMoments.concatenate(null_moments), families)
-        kernels, _ = candidates[table.largest_statistic]
+        kernels, _ = candidates[_of_effect_size(table, candidates)]
         grams = [each.grams_of(kernels) for each in parts]
         of_x, of_y = next(each for each in grams if each is not None)
         return _Permuted(table, candidates, kernel_correlation(of_x, of_y))
@@ -466,6 +466,17 @@ class _Permuted:
     table: PermutationTable
     candidates: Candidates
     correlation: float
+
+
+def _of_effect_size(table: PermutationTable, candidates: Candidates) -> int:
+    """Return the number of the largest HSIC; of the largest statistic if HSIC was not asked for."""
+    found = []
+    for number, (_, statistics) in enumerate(candidates):
+        if all(type(each) is MMD for each in statistics):
+            found.append(number)
+    if not found:
+        return table.largest_statistic
+    return found[int(table.standardized[found, 0].argmax())]
 
 
 def _constant_side(pairs: Pairs, n_orders: int) -> _Permuted:

@@ -80,6 +80,13 @@ def short(kernel: Kernel) -> str:
     return f"{type(kernel).__name__}({bandwidth:.3g})"
 
 
+def at_level(p_value: float, level: float) -> str:
+    """Return " at level 0.01" where a reader who thinks of 0.05 would decide differently."""
+    if (p_value <= level) == (p_value <= LEVEL):
+        return ""
+    return f" at level {level:g}"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Reportable, HtmlReprMixin):
     """The result of a test.
@@ -231,8 +238,8 @@ class IndependenceResult(Result):
     n : int
         The number of rows.
     correlation : float
-        The effect size: HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)) for the kernels of ``best``, between 0
-        and 1.
+        The effect size, the kernel correlation: HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)) for the kernels
+        with the largest HSIC of ``tests``, corrected for chance: from 0 (independent) to 1.
     rank_correlation : float or None
         Spearman's rank correlation, for the direction of the dependence: of one column and one
         column; None otherwise.
@@ -290,10 +297,12 @@ class IndependenceResult(Result):
             question = f"{x} and {y} are dependent"
             return self._too_few(question, f"{self.n:,} rows", level) + self._on_copies
         if self.p_value > level:
-            return f"No dependence between {x} and {y} detected ({rows}).{self._on_copies}"
+            found = f"No dependence between {x} and {y} detected{at_level(self.p_value, level)}"
+            return f"{found} ({rows}).{self._on_copies}"
         limit = self._not_tested(x, y)
         strength = self._direction(x, y) or self._explained_text(x, y)
-        found = f"{x} and {y} are dependent ({rows}).{limit}{strength}{self._on_copies}"
+        are = f"{x} and {y} are dependent{at_level(self.p_value, level)}"
+        found = f"{are} ({rows}).{limit}{strength}{self._on_copies}"
         return f"{found} {pairs_note(self.row_order, self.n)}".rstrip()
 
     def _not_tested(self, x: str, y: str) -> str:

@@ -183,15 +183,30 @@ def _centred(kernel: Kernel, rows: Array) -> Array:
 
 
 def kernel_correlation(x: SideGram, y: SideGram) -> float:
-    """Return HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)): the cosine of the centred Gram matrices."""
+    """Return the cosine of the centred Gram matrices, corrected for chance.
+
+    The cosine is c = HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)). Over all orders of the rows of y its mean
+    is c₀ = tr A tr B/((n − 1) ‖A‖ ‖B‖) for centred A and B, which is far above zero for narrow
+    kernels and few rows. Returned is (c − c₀)/(1 − c₀), or zero if that is negative.
+    """
     if x.form.has_matrices:
         order = np.arange(x.n)
         A, B = x.half(order), y.half(order)
         A, B = quotient(A, np.abs(A).max()), quotient(B, np.abs(B).max())
         counted = times_counted(x.n)
         of_both, of_x, of_y = (counted @ (S * R).sum(axis=0) for S, R in ((A, B), (A, A), (B, B)))
-        return float(of_both / np.sqrt(of_x * of_y))
+        norms = np.sqrt(of_x * of_y)
+        return _beyond_chance(of_both / norms, A[:, 0].sum() * B[:, 0].sum() / norms, x.n)
     of_x, of_y = x.spectrum, y.spectrum
     U, V = (each.components(each.gamma > 0) for each in (of_x, of_y))
     hsic = of_x.gamma @ (U.T @ V) ** 2 @ of_y.gamma
-    return float(hsic / (np.linalg.norm(of_x.gamma) * np.linalg.norm(of_y.gamma)))
+    norms = np.linalg.norm(of_x.gamma) * np.linalg.norm(of_y.gamma)
+    return _beyond_chance(hsic / norms, of_x.gamma.sum() * of_y.gamma.sum() / norms, x.n)
+
+
+def _beyond_chance(cosine: float, traces: float, n: int) -> float:
+    """Return a cosine less its mean over all orders, as a share of the most that can be."""
+    by_chance = traces / (n - 1)
+    if by_chance >= 1:
+        return 0.0
+    return float(np.clip((cosine - by_chance) / (1 - by_chance), 0, 1))

@@ -16,7 +16,7 @@ from muhat.embedding import Element
 from muhat.errors import MuhatError
 from muhat.testing._copies import copies_note
 from muhat.testing._marginals import FeatureDifference
-from muhat.testing._results import LEVEL, N_NAMED, NO_SINGLE_COLUMN, Result
+from muhat.testing._results import LEVEL, N_NAMED, NO_SINGLE_COLUMN, Result, at_level
 from muhat.testing._row_order import RowOrder, row_order_note
 from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import (
@@ -222,7 +222,7 @@ class TwoSampleResult(Result):
         if self.is_exact:
             approximate = ""
         sentences = [
-            f"{finding} ({approximate}{self.p_text}).",
+            f"{finding}{at_level(self.p_value, level)} ({approximate}{self.p_text}).",
             self._few_rows_text(level),
             self._tolerance_text(level),
             self._where(level),
