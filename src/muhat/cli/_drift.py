@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
 
+import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -51,6 +54,7 @@ from muhat.cli._progress import spinner
 from muhat.cli._reading import reading_options, readings_of, sample_names, show_notes, without
 from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
 from muhat.data import INDICATOR, DataSet, FileBatches, text_column_of
+from muhat.data._errors import first_quoted
 from muhat.errors import MuhatError
 from muhat.persistence import load
 from muhat.persistence import save as save_model
@@ -294,7 +298,26 @@ def _as_reference(detector: DriftDetector, batch: ReadSample) -> DataSet:
     if more:
         sentence = f"{batch.who} has a column {more[0]!r} that the reference does not have"
         raise FileError(f"{sentence}; leave it out with --drop {quote(more[0])}.")
-    return encoded(batch, columns, values)
+    found = encoded(batch, columns, values)
+    unknown = _unknown_values(batch, values)
+    for sentence in unknown:
+        warnings.warn(sentence, Note, stacklevel=2)
+    return replace(found, notes=(*found.notes, *unknown))
+
+
+def _unknown_values(batch: ReadSample, values: dict[str, list[str]]) -> list[str]:
+    """Return a sentence for each text column with values that the reference does not have."""
+    found = []
+    for name, known in values.items():
+        words = batch.words[name]
+        unknown = words[~np.isin(words, known)]
+        if len(unknown):
+            rows = f"{rows_text(len(unknown))} {agree(len(unknown), 'has', 'have')}"
+            value = f"a value of {name} that the reference does not have"
+            found.append(
+                f"{batch.who}: {rows} {value} ({first_quoted(Counter(unknown.tolist()))})."
+            )
+    return found
 
 
 def _resumed(path: Path) -> DriftDetector:

@@ -28,7 +28,7 @@ from muhat._summary import (
 from muhat._text import agree, count, listed
 from muhat._validation import checked_sample, positive, whole_number
 from muhat._wording import p_text, rows_text
-from muhat.data import DataSet, TransformedSource
+from muhat.data import DataSet, FileBatches, TransformedSource
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.gram import Nystrom
 from muhat.kernels import Precomputed
@@ -225,10 +225,14 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         n_permutations = ceil(PERMUTATIONS_PER_LEVEL / level) - 1
         test = self._tested(drawn.rows, number, n_permutations, name)
         test = replace(test, row_order=self._row_order(drawn))
+        notes: tuple[str, ...] = ()
+        if isinstance(X, DataSet | FileBatches):
+            notes = X.notes
         spent = self.alpha * spent_share(number, self.horizon)
         result = DriftResult.from_test(
             test, number, name, drawn, level, spent, len(self.reference_)
         )
+        result = replace(result, notes=notes)
         self._remember(result)
         return result
 
@@ -294,6 +298,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
                 return self._all_too_small_text()
             found = f"No drift detected in any of {many}."
             parts = [found, self._closest_text(), self._too_few_text(), self._dropped_text()]
+            parts += self._notes
             return " ".join(filter(None, parts))
         about = "about "
         if self.block_length in (None, 1):
@@ -308,6 +313,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         listed = ", ".join(names) + f" and {more:,} earlier" * (more > 0)
         found = f"Drift detected in {self.n_alarms_:,} of {many}: {listed}."
         parts = [found, self._too_few_text(), self._dropped_text(), bound, self._alike_text()]
+        parts += self._notes
         return " ".join(filter(None, parts))
 
     def _summary(self) -> Summary:
@@ -373,6 +379,14 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         if not batches:
             return ""
         return f"This holds for independent rows only. {batches[-1].row_order_note}"
+
+    @property
+    def _notes(self) -> list[str]:
+        """Sentences on what was left out of the files of the latest batches."""
+        found: list[str] = []
+        for each in self.history_[-N_BATCHES_NAMED:]:
+            found += each.notes
+        return found
 
     def _dropped_text(self) -> str:
         """Return how many exact copies of rows were dropped for each of the latest batches."""

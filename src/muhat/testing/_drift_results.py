@@ -79,6 +79,8 @@ class DriftResult(HtmlReprMixin):
         series; None if they are not. Its ``block_length`` counts rows of the sample that was drawn.
     block_length : int or None
         How many consecutive rows were permuted as a block, if the detector was told to.
+    notes : tuple of str
+        Sentences on what of the batch's file was left out, or is unknown to the reference.
     """
 
     number: int
@@ -104,6 +106,7 @@ class DriftResult(HtmlReprMixin):
     n_dropped: int = 0
     row_order: RowOrder | None = None
     block_length: int | None = None
+    notes: tuple[str, ...] = ()
 
     @classmethod
     def from_test(
@@ -144,12 +147,13 @@ class DriftResult(HtmlReprMixin):
 
     def verdict(self) -> str:
         """Return whether the batch has drifted, what changed most, and what was dropped."""
-        if not self.n_dropped:
-            return self._finding()
-        dropped = f"{self.n_dropped:,} exact copies of rows were"
-        if self.n_dropped == 1:
-            dropped = "1 exact copy of a row was"
-        return f"{self._finding()} {dropped} dropped before the test."
+        sentences = [self._finding()]
+        if self.n_dropped:
+            dropped = f"{self.n_dropped:,} exact copies of rows were"
+            if self.n_dropped == 1:
+                dropped = "1 exact copy of a row was"
+            sentences.append(f"{dropped} dropped before the test.")
+        return " ".join([*sentences, *self.notes])
 
     def _finding(self) -> str:
         """Return whether the batch has drifted, and what changed most."""

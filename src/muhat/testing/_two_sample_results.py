@@ -212,7 +212,10 @@ class TwoSampleResult(Result):
         if self.too_few_distinct:
             return f"{nothing} detected: {TOO_FEW_DISTINCT} (p = 1)."
         if self.has_same_rows:
-            return f"{nothing}: both consist of the same rows ({self.p_text})."
+            same = "both consist of the same rows"
+            if self.left_out:
+                same += ", as far as they were tested"
+            return f"{nothing}: {same} ({self.p_text})."
         if self.is_too_small(level):
             return self._too_few(f"{samples} differ", self._units_text, level)
         finding = f"{nothing} detected"
