@@ -234,9 +234,12 @@ class ShiftedColumns:
         block_length, n_columns = len(U) // n_blocks, U.shape[1]
         moved, left_over = np.split(order, [n_blocks * block_length])
         transforms = np.empty((n_blocks // 2 + 1, block_length, n_columns), dtype=np.complex128)
-        for some in slices(0, n_columns, COLUMNS_PER_TRANSFORM):
+
+        def transform(some: slice) -> None:
             blocks = U[moved, some].reshape(n_blocks, block_length, -1)
             transforms[..., some] = rfft(blocks, axis=0)
+
+        share_between_cores(transform, slices(0, n_columns, COLUMNS_PER_TRANSFORM))
         return cls(transforms, U[left_over], n_blocks)
 
 

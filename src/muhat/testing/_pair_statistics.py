@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from muhat._arrays import BLAS_ON_ONE_THREAD, Array
+from muhat._arrays import BLAS_ON_ONE_THREAD, Array, share_between_cores
 from muhat.kernels import Kernel
 from muhat.testing._cyclic import CyclicOrders
 from muhat.testing._permutations import Family, NullMoments
@@ -54,14 +54,17 @@ class SideStatistics:
 
     def components(self, used: Array) -> Array:
         """Return the eigenvectors of all kernels that truth values say are used, n rows."""
-        U = np.empty((self.grams[0].n, int(used.sum())))
-        start = n_filled = 0
-        for gram in self.grams:
-            of_gram = used[start : start + len(gram.spectrum.gamma)]
-            start += len(of_gram)
-            n_used = int(of_gram.sum())
-            U[:, n_filled : n_filled + n_used] = gram.spectrum.components(of_gram)
-            n_filled += n_used
+        sizes = [len(gram.spectrum.gamma) for gram in self.grams]
+        used_of_grams = np.split(used, np.cumsum(sizes)[:-1])
+        ends = np.cumsum([each.sum() for each in used_of_grams])
+        U = np.empty((self.grams[0].n, int(ends[-1])))
+
+        def fill(place: int) -> None:
+            of_gram = used_of_grams[place]
+            end = ends[place]
+            U[:, end - of_gram.sum() : end] = self.grams[place].spectrum.components(of_gram)
+
+        share_between_cores(fill, range(len(self.grams)))
         return U
 
     def scaled_power_sums(self) -> tuple[Array, Array]:
