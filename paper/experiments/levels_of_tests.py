@@ -243,6 +243,16 @@ SLOW_ROUTES = (
 )
 """Routes that are run under few null hypotheses."""
 
+
+def is_default(test: str, route: str) -> bool:
+    """Whether a test takes a route with its default statistics."""
+    is_by_default = "default" in route
+    return is_by_default or (test, route) in {
+        ("IndependenceTest", "landmarks"),
+        ("IndependenceTest", "random features"),
+    }
+
+
 CELLS_OF_MANY_ROWS = [
     ["IndependenceTest", "low rank, the default of many rows", MANY_ROWS],
     ["IndependenceTest", "landmarks", MANY_ROWS],
@@ -267,6 +277,7 @@ def settings(quick: bool) -> Settings:
     chosen: Settings = {
         "seed": 27,
         "draws": 2000,
+        "draws_by_option": 1000,
         "draws_of_many_rows": 500,
         "n_permutations": 19,
         "block": 250,
@@ -282,10 +293,12 @@ def tasks(settings: Settings) -> list[Task]:
     block = settings["block"]
     found = []
     for first in range(0, settings["draws"], block):
-        for number, (_, _, null) in enumerate(settings["cells"]):
+        for number, (test, route, null) in enumerate(settings["cells"]):
             draws = settings["draws"]
             if null == MANY_ROWS:
                 draws = settings["draws_of_many_rows"]
+            elif not is_default(test, route):
+                draws = min(draws, settings["draws_by_option"])
             if first < draws:
                 found.append({"cell": number, "first": first, "last": min(first + block, draws)})
     return found
@@ -498,7 +511,9 @@ EXPERIMENT = Experiment(
         "samples and 500 pairs, forced on few; two routes of independence are also run with 600 "
         "rows, in fewer draws. “Sums only” is what happens beyond 20,000 rows, forced on few; "
         "“kernel function” is a Python function as the kernel, “precomputed” a Gram matrix. With "
-        "ties and after an early stop fewer than 5 % may be rejected. Cells share no draws."
+        "ties and after an early stop fewer than 5 % may be rejected. Cells share no draws; those of "
+        "the default statistics have most. (An earlier run of 138 cells, 2000 draws each, at commit "
+        "19bff7c had at most 0.0620, 2.5 standard errors above the level.)"
     ),
     settings=settings,
     tasks=tasks,
