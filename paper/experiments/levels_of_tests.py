@@ -511,9 +511,9 @@ EXPERIMENT = Experiment(
         "samples and 500 pairs, forced on few; two routes of independence are also run with 600 "
         "rows, in fewer draws. “Sums only” is what happens beyond 20,000 rows, forced on few; "
         "“kernel function” is a Python function as the kernel, “precomputed” a Gram matrix. With "
-        "ties and after an early stop fewer than 5 % may be rejected. Cells share no draws; those of "
-        "the default statistics have most. (An earlier run of 138 cells, 2000 draws each, at commit "
-        "19bff7c had at most 0.0620, 2.5 standard errors above the level.)"
+        "ties and after an early stop fewer than 5 % may be rejected. Cells share no draws; those "
+        "of the default statistics have most. (An earlier run of 138 cells, 2000 draws each, at "
+        "commit 19bff7c had at most 0.0620, 2.5 standard errors above the level.)"
     ),
     settings=settings,
     tasks=tasks,
