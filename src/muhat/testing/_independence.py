@@ -50,7 +50,8 @@ MAX_ROWS_DENSE = 500
 MAX_ROWS_OF_MATRICES = 3000
 """Rows up to which it takes whole matrices but a low-rank factor of each for the spectrum.
 
-The transforms of all statistics then take some seconds; beyond, landmarks stand for the rows.
+The transforms of all statistics then take some seconds, and 0.7 GB; beyond, landmarks stand for
+the rows.
 """
 
 PIVOTS = PivotedCholesky(tol=1e-4, max_rank=300)
