@@ -8,7 +8,7 @@ SEED = 211126
 EXPERIMENT = experiment_of(
     "two samples",
     SEED,
-    500,
+    200,
     name="test-differences",
     title="how often the test of two samples finds shifts and other differences",
     text=(

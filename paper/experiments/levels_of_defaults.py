@@ -129,10 +129,10 @@ EXPERIMENT = Experiment(
         "As above, for the defaults after their statistics were chosen anew. “The default of many "
         "rows” is what happens beyond 600 rows of two samples and 500 pairs, forced on few; for "
         "independence two routes are also run with 600 rows of two columns each, in fewer draws. "
-        "An earlier run, at commit 7660f21 on other seeds, had 2000 draws of each cell and rejected "
-        "4.0 to 5.7 %. Since then the default of two samples has a family for spreads, and "
-        "independence on landmarks shifts blocks of rows; the other routes give the same p-values "
-        "as before, and have fewer draws here."
+        "An earlier run, at commit 7660f21 on other seeds, had 2000 draws of each cell and "
+        "rejected 4.0 to 5.7 %. Since then the default of two samples has a family for spreads, "
+        "and independence on landmarks shifts blocks of rows; the other routes give the same "
+        "p-values as before, and have fewer draws here."
     ),
     settings=settings,
     tasks=tasks,
