@@ -425,3 +425,43 @@ def test_power_is_measured_by_the_weights_of_families(problem):
     assert laws[name].n == n
     *_, weights = PROBLEMS[problem]
     assert len(powers) == 3 + len(weights)  # plain tests, one soft maximum, and sets of weights
+
+
+def test_the_kernel_correlation_is_zero_by_chance():
+    """It is the cosine of the centred Gram matrices, less its mean over all orders."""
+    x, y = rng().normal(size=(2, 6, 1))
+    kernel, H = Gaussian(0.3), np.eye(6) - 1 / 6
+    A, B = (H @ kernel(each) @ H for each in (x, y))
+    norms = np.linalg.norm(A) * np.linalg.norm(B)
+    by_chance = np.mean([np.sum(A * B[np.ix_(each, each)]) for each in permutations(range(6))])
+    cosine, by_chance = np.sum(A * B) / norms, by_chance / norms
+    expected = max(0.0, (cosine - by_chance) / (1 - by_chance))
+    for gram in ("dense", Nystrom(6)):
+        test = IndependenceTest(kernel, statistics="mmd", standardize=False, gram=gram)
+        assert test.test(x, y).correlation == pytest.approx(expected, rel=1e-6)
+        assert test.test(x, x).correlation == pytest.approx(1)
+
+
+def test_two_columns_of_zeros_and_ones_rise_or_fall():
+    x = (rng().random(60) < 0.5).astype(float)
+    y = np.where(rng().random(60) < 0.35, 1 - x, x)
+    verdict = IndependenceTest(n_permutations=199).test(x, y).verdict()
+    assert "Where x is higher, y tends to be higher" in verdict
+
+
+def test_values_that_repeat_as_few_are_possible_are_no_copies():
+    x, y = rng().integers(2, size=(2, 100)).astype(float)
+    y[x == 0] = 0
+    verdict = IndependenceTest(n_permutations=199).test(x, y).verdict()
+    assert "are dependent" in verdict
+    assert "copies" not in verdict
+
+
+def test_a_dependence_that_copies_make_has_no_direction_or_strength():
+    x, y = rng().normal(size=(2, 50))
+    order = rng().permutation(200)
+    result = IndependenceTest(n_permutations=199).test(np.tile(x, 4)[order], np.tile(y, 4)[order])
+    assert result.p_value_distinct > 0.05
+    assert "explains" not in result.verdict()
+    assert "tends" not in result.verdict()
+    assert "Without the copies, p = " in result.verdict()

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow
+import pyarrow.feather
 import pytest
 from pyarrow import parquet
 
@@ -630,3 +631,16 @@ def test_it_does_not_matter_where_a_block_ends(tmp_path, monkeypatch, size):
     np.testing.assert_array_equal(table.data, NUMBERS)
     with pytest.raises(FileError, match=r"got 'x' in line 8"):
         read_table(written(tmp_path, text + "\r\nx,y,1"), drop=["b\nb"])
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".feather"])
+def test_row_labels_that_pandas_stores_are_no_column(tmp_path, ending):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0]})[lambda each: each.a > 1]
+    path = tmp_path / f"data{ending}"
+    if ending == ".parquet":
+        frame.to_parquet(path)
+    else:  # whose writer in pandas refuses row labels
+        pyarrow.feather.write_feather(pyarrow.Table.from_pandas(frame), path)
+    read = read_table(path)
+    assert read.feature_names == ("a", "b")
+    assert read.data.tolist() == [[2.0, 5.0], [3.0, 6.0]]

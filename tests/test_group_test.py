@@ -828,3 +828,24 @@ def test_repeated_rows_of_a_unit_in_a_group_change_sides_together():
     assert found.p_value == test.test(X, groups, pairs=person, clusters=visit).p_value
     together = "Rows of the same unit and group are kept together: 16 clusters are compared"
     assert together in found.verdict()
+
+
+def test_copies_within_groups_are_named_where_groups_differ():
+    rng = np.random.default_rng(0)
+    X, groups = np.repeat(rng.normal(size=(30, 2)), 4, axis=0), np.repeat(["a", "b"], 60)
+    X[60:] += 1
+    result = GroupTest(n_permutations=99).test(X, groups)
+    assert result.n_copies == 90
+    assert (
+        "90 of the 120 rows are exact copies of another row of the same group. Unless copies are "
+        "separate observations, p is too small. Drop copies before the test." in result.verdict()
+    )
+    units = np.repeat(np.arange(30), 4)
+    assert "copies" not in GroupTest(n_permutations=99).test(X, groups, clusters=units).verdict()
+
+
+def test_a_column_that_is_constant_within_groups_has_a_shift_of_ordinary_size():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=90), np.repeat([0.1, 0.1, 0.7], 30)])
+    result = GroupTest(n_permutations=99).test(X, np.repeat(["a", "b", "c"], 30))
+    assert all(abs(each.shift) < 10 for each in result.groups)

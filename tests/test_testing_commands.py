@@ -417,3 +417,33 @@ def test_of_two_files_one_may_have_decimal_commas():
         assert one["p_value"] == other["p_value"]
     message = run("test", "points.csv", "commas.csv").stderr
     assert "column 'a' has decimal commas" in message
+
+
+def test_drift_says_what_of_a_batch_was_dropped_or_is_unknown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    words = rng.choice(["y", "n"], size=60)
+    frame = pd.DataFrame({"amount": rng.normal(size=60), "ok": words})
+    frame.to_csv("reference.csv", index=False)
+    frame[:40].assign(ok="z").to_csv("z.csv", index=False)
+    gaps = frame.assign(amount=np.where(np.arange(60) % 2, frame.amount, np.nan))
+    gaps.to_csv("gaps.csv", index=False)
+    found = run(
+        *("drift", "reference.csv", "z.csv", "gaps.csv", "--one-hot", "--missing", "drop"), "--json"
+    )
+    result = json.loads(found.stdout)
+    unknown = "z.csv: 40 rows have a value of ok that the reference does not have ('z')."
+    assert unknown in result["batches"][0]["verdict"]
+    assert "Dropped 30 of 60 rows with missing values" in result["batches"][1]["verdict"]
+    assert unknown in result["verdict"]
+    one = run("drift", "reference.csv", "gaps.csv", "--one-hot", "--missing", "drop").stdout
+    assert "Dropped 30 of 60 rows" in " ".join(one.split())
+
+
+def test_a_verdict_names_a_level_at_which_it_decides_otherwise():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 1)), rng.normal(0.45, 1, size=(60, 1))
+    result = TwoSampleTest(n_permutations=1999).test(X, Y)
+    assert 0.001 < result.p_value < 0.05
+    assert " detected at level 0.001 (p = " in result.verdict(0.001)
+    assert "level" not in result.verdict()

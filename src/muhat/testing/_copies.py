@@ -89,13 +89,7 @@ def copies_note(
     if n >= MIN_ROWS_PER_VALUE * (n - n_copies):
         return ""
     if is_found and n_copies > MIN_SHARE_NAMED * n:
-        are = "rows are exact copies"
-        if n_copies == 1:
-            are = "row is an exact copy"
-        notes.append(
-            f"{n_copies:,} of the {n:,} {are} of another row of the same sample. "
-            "Unless copies are separate observations, p is too small."
-        )
+        notes.append(_copies_within(n_copies, n, "sample"))
         if n_shared <= MIN_SHARE_NAMED * n:
             notes.append(f"Use {option('distinct')} to drop copies.")
     if n_shared > MIN_SHARE_NAMED * n:
@@ -106,3 +100,20 @@ def copies_note(
         same = f"If both samples contain the same observations, use {option('distinct')}"
         notes.append(f"{equal}. {expected}. {same}.")
     return " ".join(notes)
+
+
+def group_copies_note(n_copies: int, n: int) -> str:
+    """Return the same of copies within groups, where a difference between groups was found."""
+    if n >= MIN_ROWS_PER_VALUE * (n - n_copies) or n_copies <= MIN_SHARE_NAMED * n:
+        return ""
+    return f"{_copies_within(n_copies, n, 'group')} Drop copies before the test."
+
+
+def _copies_within(n_copies: int, n: int, whole: str) -> str:
+    are = "rows are exact copies"
+    if n_copies == 1:
+        are = "row is an exact copy"
+    return (
+        f"{n_copies:,} of the {n:,} {are} of another row of the same {whole}. "
+        "Unless copies are separate observations, p is too small."
+    )

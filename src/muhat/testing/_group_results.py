@@ -9,6 +9,7 @@ from typing import Any
 from muhat._summary import FOUND, NEUTRAL, Summary
 from muhat._wording import p_text, p_value_text, rows_text, shift_text
 from muhat.data._selection import INDICATOR
+from muhat.testing._copies import group_copies_note
 from muhat.testing._group_columns import GroupFeature
 from muhat.testing._group_pictures import GroupPictures
 from muhat.testing._results import LEVEL, NO_SINGLE_COLUMN, Result, at_level
@@ -175,6 +176,8 @@ class GroupResult(Result):
         How many clusters are compared; None without clusters.
     clusters_by : str or None
         The name of the column of clusters, "" if it has no name; None without clusters.
+    n_copies : int
+        Rows that equal an earlier row of their group; 0 with clusters or pairs.
     row_order : RowOrder or None
         In which ``column`` rows of a group that follow each other are alike beyond chance, as in a
         time series, and their rank ``correlation``; None if they are not, and with clusters or
@@ -195,6 +198,7 @@ class GroupResult(Result):
     n_clusters: int | None = None
     clusters_by: str | None = None
     row_order: RowOrder | None = None
+    n_copies: int = 0
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: which groups differ, and in what."""
@@ -214,6 +218,7 @@ class GroupResult(Result):
         else:
             sentences = [self._many_differ(many, found, level)]
         sentences += [self._kept_together, self._where(level), self._single_rows(level)]
+        sentences.append(group_copies_note(getattr(self, "n_copies", 0), self.n))
         sentences.append(groups_note(self.row_order))
         return " ".join(each for each in sentences if each)
 
@@ -468,6 +473,7 @@ class GroupResult(Result):
             "pairs": [_pair_dict(each) for each in self.pairs],
             "features": [asdict(each) for each in self.features],
             "tolerance": None if self.tolerance is None else self.tolerance.to_dict(),
+            "n_copies": getattr(self, "n_copies", 0),
             "row_order": None if self.row_order is None else self.row_order.to_dict(),
         }
 

@@ -16,6 +16,7 @@ from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
 from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest, spectral_gram
+from muhat.testing._copies import RowCounts
 from muhat.testing._designs import Codes, GroupDesign, encode, repeated_rows
 from muhat.testing._distances import Distance
 from muhat.testing._group_columns import ColumnDifferences, column_differences, shares_of_ones
@@ -220,6 +221,7 @@ class GroupTest(PermutationTest):
             n_clusters=_n_clusters(codes, design),
             clusters_by=_title_of(codes, "clusters"),
             row_order=_row_order(rows, codes, names),
+            n_copies=_n_copies(rows, codes),
             rows_together=int(design.sizes[0]) if design.are_bins else 1,
             tolerance=found.tolerance,
             left_out=design.left_out,
@@ -429,6 +431,14 @@ def _n_clusters(codes: dict[str, Codes], design: GroupDesign) -> int | None:
     if "clusters" not in codes:
         return None
     return len(design.labels)
+
+
+def _n_copies(rows: Array, codes: dict[str, Codes]) -> int:
+    """Return how many rows equal an earlier one of their group; 0 with units of several rows."""
+    if "clusters" in codes or "pairs" in codes:
+        return 0
+    labelled = np.column_stack([rows, codes["groups"].codes])
+    return RowCounts.from_batch(SampleBatch(labelled, 0)).n_copies
 
 
 def _row_order(rows: Array, codes: dict[str, Codes], names: tuple[str, ...]) -> RowOrder | None:

@@ -28,6 +28,9 @@ MIN_SHARE_EXPLAINED, MIN_SHARE_BEYOND = 0.05, 0.15
 """Share of a variance from which on a verdict says that it is explained: of any, and beyond the
 square of a rank correlation that is named already."""
 
+MIN_ERRORS_OF_LINE = 2
+"""Standard errors of a rank correlation that give the direction where no curve explains more."""
+
 LEVEL = 0.05
 """The level at which a verdict calls samples different, or columns dependent."""
 
@@ -300,7 +303,9 @@ class IndependenceResult(Result):
             found = f"No dependence between {x} and {y} detected{at_level(self.p_value, level)}"
             return f"{found} ({rows}).{self._on_copies}"
         limit = self._not_tested(x, y)
-        strength = self._direction(x, y) or self._explained_text(x, y)
+        strength = ""
+        if self.p_value_distinct is None or self.p_value_distinct <= level:  # not made by copies
+            strength = self._direction(x, y) or self._explained_text(x, y)
         are = f"{x} and {y} are dependent{at_level(self.p_value, level)}"
         found = f"{are} ({rows}).{limit}{strength}{self._on_copies}"
         return f"{found} {pairs_note(self.row_order, self.n)}".rstrip()
@@ -327,7 +332,10 @@ class IndependenceResult(Result):
         measured = f"(rank correlation {self.rank_correlation:.2f})".replace("-", "−")
         # Under independence √(n − 1) times the rank correlation is about N(0, 1); if the spread of
         # y depends on x, it varies more.
-        is_clear = abs(self.rank_correlation) * (self.n - 1) ** 0.5 >= MIN_TREND_ERRORS
+        errors = abs(self.rank_correlation) * (self.n - 1) ** 0.5
+        is_clear = errors >= MIN_TREND_ERRORS
+        if self.explained is not None and not self._is_curved:
+            is_clear |= errors >= MIN_ERRORS_OF_LINE
         if not is_clear and abs(self.rank_correlation) < MONOTONE_CORRELATION:
             curve = self._explained_text(x, y)
             if curve:
@@ -337,10 +345,16 @@ class IndependenceResult(Result):
         if self.rank_correlation > 0:
             tendency = "higher"
         found = f" Where {x} is higher, {y} tends to be {tendency} {measured}."
-        explained = self.explained
-        if explained is None or explained.share < self.rank_correlation**2 + MIN_SHARE_BEYOND:
-            return found
-        return found + self._explained_text(x, y)
+        if self._is_curved:
+            found += self._explained_text(x, y)
+        return found
+
+    @property
+    def _is_curved(self) -> bool:
+        """Whether one column explains clearly more of the other than a straight line would."""
+        if self.explained is None or self.rank_correlation is None:
+            return False
+        return self.explained.share >= self.rank_correlation**2 + MIN_SHARE_BEYOND
 
     def _explained_text(self, x: str, y: str) -> str:
         """Return how much of a variance is explained, with a space before it; empty if little."""
