@@ -349,8 +349,8 @@ class PredictionResult(Reportable):
         n = rows_text(len(self.training_rows[0]))
         return (
             f"{self.target} is predicted for {rows}, with {100 * self.confidence:g} % intervals. "
-            f"On left-out {training} ({n}) R² is {r2_text(fit.r2)}."
-        )
+            f"On left-out {training} ({n}) R² is {r2_text(fit.r2)}. {fit.few_rows_note}"
+        ).rstrip()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers and sentences in JSON's types."""
