@@ -301,6 +301,28 @@ def test_features_that_do_not_help_are_said_not_to(folder):
     )
 
 
+def test_a_target_of_two_values_is_named_and_one_of_text_is_to_be_recoded(folder):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=60)
+    bought = (x + 0.5 * rng.normal(size=60) > 0).astype(int)
+    pd.DataFrame({"x": x, "bought": bought}).to_csv("sales.csv", index=False)
+    note = (
+        "bought has only the values 0 and 1: predictions estimate the share of 1, and intervals, "
+        "which may leave this range, say little."
+    )
+    arguments = ("--target", "bought", "--json", "--report", "page.html")
+    for files in (["sales.csv"], ["sales.csv", "sales.csv"]):
+        assert note in json.loads(run(*files, *arguments).stdout)["verdict"]
+        assert note in (folder / "page.html").read_text(encoding="utf-8")
+    others = evaluate(ConditionalMean().fit(x[:, None], 2.0 - bought), target="kind").verdict()
+    assert "kind has only the values 1 and 2: predictions estimate their mean, between" in others
+    assert "only the values" not in evaluate(MODEL).verdict()
+    words = np.where(bought, "yes", "no")
+    pd.DataFrame({"x": x, "bought": words}).to_csv("sales.csv", index=False)
+    refused = " ".join(run("sales.csv", "--target", "bought").stderr.split())
+    assert "If it has two values, such as yes and no, recode it as 0 and 1." in refused
+
+
 def test_an_r2_of_few_rows_is_said_to_be_perhaps_chance():
     may_be_chance = "This is from 5 rows only, so R² may be chance."
     assert LeftOutFit(0.75, 0.1, np.ones(5)).sentence("y", ["a", "b"]) == (
