@@ -309,7 +309,7 @@ class PredictionResult(Reportable):
         values = np.unique(self.training_rows[1])
         if len(values) != 2:
             return ""
-        low, high = (f"{value:g}" for value in values)
+        low, high = map("{:g}".format, values)
         mean = f"their mean, between {low} and {high}"
         if (low, high) == ("0", "1"):
             mean = "the share of 1"

@@ -176,7 +176,7 @@ class FileBatches:
         unknown = [name for name in text if name not in known]
         check_no_indicators((*self._table.columns, *text), text)
         learnt: dict[str, set[str]] = defaultdict(set)
-        commas = [name for name in self._table.comma_columns if name in unknown]
+        commas = list(filter(unknown.__contains__, self._table.comma_columns))
         if unknown:
             for chunk in self._table_chunks(unknown):
                 for name, column in chunk.words.items():

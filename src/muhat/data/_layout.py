@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import TextIOWrapper
-from itertools import chain
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -329,9 +329,10 @@ def is_numeric(field: str) -> bool:
 
 def have_decimal_commas(fields: Iterable[str]) -> bool:
     """Whether those fields that are not numbers are, if commas are decimal; not for thousands."""
-    words = [field for field in fields if not is_numeric(field)]
-    has_thousands = all(THOUSANDS.fullmatch(word) for word in words)
-    return not has_thousands and all(DECIMAL_COMMA.fullmatch(word) for word in words)
+    words = list(filterfalse(is_numeric, fields))
+    if all(map(THOUSANDS.fullmatch, words)):
+        return False
+    return all(map(DECIMAL_COMMA.fullmatch, words))
 
 
 def counted(start: int, count: int) -> list[str]:

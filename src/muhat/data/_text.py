@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -118,7 +119,7 @@ class TextTable(FileTable):
                 return ()
         found = []
         for place in places:
-            if have_decimal_commas(row[place] for row in rows):
+            if have_decimal_commas(map(itemgetter(place), rows)):
                 found.append(self.names[place])
         return tuple(found)
 

@@ -200,7 +200,9 @@ class ComponentsResult(Reportable):
             return f"{start}{count(n, 'component')}, shrunk by {self.pca.filter_.label}, {setting}."
         if choice.best == 0:
             shown = agree(n, "1 component is", f"{n:,} components are")
-            choose = "choose --components" if IN_COMMAND.get() else "set n_components"
+            choose = "set n_components"
+            if IN_COMMAND.get():
+                choose = "choose --components"
             nothing = (
                 f"Leave-one-out keeps no component of {sample}: corrected for noise, which is "
                 "assumed to be of equal size in every column, the errors of left-out rows are "
