@@ -64,6 +64,18 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path, encoding):
     np.testing.assert_array_equal(table.data, NUMBERS)
 
 
+def test_unicode_text_of_excel_is_read_and_without_its_mark_utf_8_is_asked_for(tmp_path):
+    text = "größe\tb\r\n1\t2.5\r\n-3\t4e-3\r\n"
+    path = tmp_path / "data.csv"
+    path.write_bytes(text.encode("utf-16"))
+    table = read_table(path)
+    assert table.feature_names == ("größe", "b")
+    np.testing.assert_array_equal(table.data, NUMBERS)
+    path.write_bytes(text.encode("utf-16-le"))
+    sentence = "text is needed, got binary data in line 1; check that it is a text file, saved as"
+    assert f"{sentence} UTF-8." in refused(path)
+
+
 def test_quotes_may_hold_separators_and_line_breaks(tmp_path):
     table = read_table(written(tmp_path, '"a, in\nmetres";"b"\n"1";"2.5"\n\n-3;4e-3\n'))
     assert table.feature_names == ("a, in\nmetres", "b")

@@ -1,6 +1,8 @@
 """Categories, missing values and decimal commas in every command, and notes on them."""
 
 import json
+import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -288,11 +290,42 @@ def test_columns_left_out_for_their_decimal_commas_are_named(text, advice):
     assert note.endswith("')." + advice)
 
 
+def test_indicators_of_decimal_commas_are_warned_of_with_the_option_that_reads_numbers():
+    Path("prices.csv").write_text("price;n;kind\n1,5;3;a\n2,25;4;b\n1,5;6;a\n")
+    advice = "price becomes indicators of values. Use decimal=',' if price has decimal commas."
+    with pytest.warns(UserWarning, match=re.escape(advice)):
+        table = read_table("prices.csv", one_hot=True)
+    assert "price = 1,5" in table.feature_names
+    with warnings.catch_warnings(action="error"):
+        read_table("prices.csv", one_hot=True, decimal=",")
+        read_table("prices.csv", one_hot=True, drop=["price"])
+    lines = [f"{number},5;{number % 3}" for number in range(30)]
+    Path("prices.csv").write_text("\n".join(["price;n", *lines]))
+    with pytest.raises(FileError) as caught:
+        read_table("prices.csv", one_hot=True)
+    assert str(caught.value).endswith(
+        "got more in 'price'; use decimal=',' if it has decimal commas, "
+        "or leave it out with drop=['price']."
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a;b\n1,5;2.5\n3,5;4\n", "column 'b' must be numeric, got '2.5' in line 2"),
-        ("a;b\n1.000,5;2\n3,5;4\n", "column 'a' must be numeric, got '1.000,5' in line 2"),
+        (
+            "a;b\n1,5;2.5\n3,5;4\n",
+            "column 'b' has points, as '2.5' in line 2; remove them if they are thousands "
+            "separators, or leave out decimal=',' if they are decimal points.",
+        ),
+        (
+            "a;b\n1.000,5;2\n3,5;4\n",
+            "column 'a' has thousands separators, as '1.000,5' in line 2; remove them.",
+        ),
+        (
+            "a;b\n1.000.000;2\n3,5;4\n",
+            "column 'a' has thousands separators, as '1.000.000' in line 2; remove them.",
+        ),
+        ("a;b\n1,5;2.x\n3,5;4\n", "column 'b' must be numeric, got '2.x' in line 2"),
     ],
 )
 def test_points_beside_decimal_commas_are_refused(text, sentence):

@@ -350,7 +350,7 @@ def test_what_components_follow_is_said_in_the_names_of_columns():
     noise = np.random.default_rng(1).normal(size=(60, 3))
     nothing = describe_components(KernelPCA("loo").fit(noise), noise)
     assert nothing.verdict().startswith(
-        "No structure was found in the sample (60 rows, 3 columns): "
+        "Leave-one-out keeps no component of the sample (60 rows, 3 columns): "
     )
     assert "unusual" not in nothing.verdict()
     one = describe_components(KernelPCA(1).fit(X), X)
@@ -360,6 +360,21 @@ def test_what_components_follow_is_said_in_the_names_of_columns():
     assert few.verdict().startswith("With only 12 rows this is a rough indication: in sales, ")
     assert "noise" not in few.verdict()
     assert result.to_dict()["components"] == pca.n_components_
+
+
+def test_without_a_chosen_component_related_columns_are_not_said_to_have_no_structure():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=400)
+    X = np.column_stack([x, 0.64 * x + 0.77 * rng.normal(size=400), rng.normal(size=400)])
+    result = describe_components(KernelPCA("loo").fit(X), X)
+    assert result.choice.best == 0
+    assert np.abs(result.correlations[:2, 0]).min() > 0.8
+    assert "structure" not in result.verdict()
+    assert "corrected for noise" in result.verdict()
+    assert result.verdict().endswith(
+        "Columns may be related all the same: see their correlations with components, "
+        "or set n_components yourself; 1 component is shown."
+    )
 
 
 def test_landmarks_that_are_all_rows_give_the_exact_scores_and_errors():

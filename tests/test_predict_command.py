@@ -294,11 +294,50 @@ def test_features_that_do_not_help_are_said_not_to(folder):
         f"than the mean (80 rows; R² {score})."
     )
     assert found["verdict"] in (folder / "page.html").read_text(encoding="utf-8")
-    fit = LeftOutFit(0.031, 0.04, np.ones(3))
+    fit = LeftOutFit(0.031, 0.04, np.ones(30))
     assert fit.sentence("y", ["x"]) == (
         "It is not clear whether y can be predicted from x: "
-        "R² 0.03, standard error 0.04, on left-out rows (3 rows)."
+        "R² 0.03, standard error 0.04, on left-out rows (30 rows)."
     )
+
+
+def test_a_target_of_two_values_is_named_and_one_of_text_is_to_be_recoded(folder):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=60)
+    bought = (x + 0.5 * rng.normal(size=60) > 0).astype(int)
+    pd.DataFrame({"x": x, "bought": bought}).to_csv("sales.csv", index=False)
+    note = (
+        "bought has only the values 0 and 1: predictions estimate the share of 1, and intervals, "
+        "which may leave this range, say little."
+    )
+    arguments = ("--target", "bought", "--json", "--report", "page.html")
+    for files in (["sales.csv"], ["sales.csv", "sales.csv"]):
+        assert note in json.loads(run(*files, *arguments).stdout)["verdict"]
+        assert note in (folder / "page.html").read_text(encoding="utf-8")
+    others = evaluate(ConditionalMean().fit(x[:, None], 2.0 - bought), target="kind").verdict()
+    assert "kind has only the values 1 and 2: predictions estimate their mean, between" in others
+    assert "only the values" not in evaluate(MODEL).verdict()
+    words = np.where(bought, "yes", "no")
+    pd.DataFrame({"x": x, "bought": words}).to_csv("sales.csv", index=False)
+    refused = " ".join(run("sales.csv", "--target", "bought").stderr.split())
+    assert "If it has two values, such as yes and no, recode it as 0 and 1." in refused
+
+
+def test_an_r2_of_few_rows_is_said_to_be_perhaps_chance():
+    may_be_chance = "This is from 5 rows only, so R² may be chance."
+    assert LeftOutFit(0.75, 0.1, np.ones(5)).sentence("y", ["a", "b"]) == (
+        "It is not clear whether y can be predicted from a and b: "
+        f"R² 0.75, standard error 0.1, on left-out rows (5 rows). {may_be_chance}"
+    )
+    clear = LeftOutFit(0.97, 0.02, np.ones(5)).sentence("y", ["a"])
+    assert clear.startswith("y can be predicted from a: R² 0.97 on left-out rows (5 rows; ")
+    assert clear.endswith(f". {may_be_chance}")
+    assert "chance" not in LeftOutFit(-0.2, 0.1, np.ones(5)).sentence("y", ["a"])
+    assert "chance" not in LeftOutFit(0.75, 0.1, np.ones(20)).sentence("y", ["a"])
+    x = np.linspace(0, 3, 12)[:, None]
+    new = evaluate(ConditionalMean().fit(x, x[:, 0]), x[:3] + 0.1, confidence=0.8)
+    assert "(12 rows) R² is" in new.verdict()
+    assert "This is from 12 rows only, so R² may be chance." in new.verdict()
 
 
 def test_new_rows_without_truth_get_the_score_of_left_out_rows_and_no_word_on_drift(folder):

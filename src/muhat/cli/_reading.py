@@ -244,7 +244,8 @@ def _opened_with_target(file: Path, target: str, reading: dict[str, Any]) -> Fil
 
 
 def _text_target(file: Path, target: str) -> FileError:
-    return FileError(f"{file}: column {target!r} is text; --target must be a column of numbers.")
+    needed = f"{file}: column {target!r} is text; --target must be a column of numbers."
+    return FileError(f"{needed} If it has two values, such as yes and no, recode it as 0 and 1.")
 
 
 def open_like(

@@ -44,6 +44,13 @@ WORSE_ERRORS, FAR_WORSE_ERRORS = 2.0, 4.0
 FAR_WORSE_RMSE_RATIO, FAR_WORSE_COVERAGE_LOSS = 1.5, 0.1
 """Effect sizes that "far worse" needs as well: the ratio of RMSEs, or the coverage that is lost."""
 
+FEW_ROWS, MIN_R2_OF_FEW_ROWS = 20, 0.9
+"""Rows below which R² may be chance, and the R² that "can be predicted" needs with so few rows.
+
+Their standard error is too small: of samples of 5 rows of noise, 1 in 9 had an R² of two standard
+errors or more, up to 0.89. From 15 rows on it was about 1 in 60.
+"""
+
 UNCLEAR_RMSE_RATIO, UNCLEAR_COVERAGE_LOSS = 1.2, 0.05
 """From these on a loss that may be chance is not called "about as well"."""
 
@@ -122,11 +129,32 @@ class LeftOutFit:
 
     @property
     def helps(self) -> bool:
-        """Whether R² is clearly above zero."""
+        """Whether R² is clearly above zero; with few rows it must also be at least 0.9."""
+        if self.is_of_few_rows and self.r2 < MIN_R2_OF_FEW_ROWS:
+            return False
         return self.r2 > max(0.0, WORSE_ERRORS * self.standard_error)
 
+    @property
+    def is_of_few_rows(self) -> bool:
+        """Whether there are fewer than 20 rows, which show little."""
+        return len(self.residuals) < FEW_ROWS
+
+    @property
+    def few_rows_note(self) -> str:
+        """A sentence that R² above zero of few rows may be chance; else empty."""
+        if not self.is_of_few_rows or self.r2 <= 0:
+            return ""
+        return f"This is from {rows_text(len(self.residuals))} only, so R² may be chance."
+
     def sentence(self, target: str, columns: Sequence[str]) -> str:
-        """Return one sentence: how well the target is predicted from the columns, if at all."""
+        """Return how well the target is predicted from the columns, if at all.
+
+        It is one sentence, and another where there are few rows.
+        """
+        return f"{self._fit_sentence(target, columns)} {self.few_rows_note}".rstrip()
+
+    def _fit_sentence(self, target: str, columns: Sequence[str]) -> str:
+        """Return how well the target is predicted, however many rows there are."""
         named = listed_columns(columns)
         r2 = f"R² {r2_text(self.r2)}"
         rows = rows_text(len(self.residuals))

@@ -285,7 +285,7 @@ class PredictionResult(Reportable):
     def verdict(self) -> str:
         """Return how well these rows are predicted, with warnings, in sentences."""
         n = len(self.training_rows[0])
-        sentences = [self._score_sentence()]
+        sentences = [self._score_sentence(), self.two_values_note]
         if self.model.n_copies_:
             sentences.append(copies_text(self.model.n_copies_, n))
         sentences.append(self.row_order_note)
@@ -302,6 +302,21 @@ class PredictionResult(Reportable):
             if self.evaluation is None:
                 sentences.append("Predictions and intervals may be wrong.")
         return " ".join(filter(None, sentences))
+
+    @property
+    def two_values_note(self) -> str:
+        """That y has only two values, such as 0 and 1, so that intervals say little; else empty."""
+        values = np.unique(self.training_rows[1])
+        if len(values) != 2:
+            return ""
+        low, high = map("{:g}".format, values)
+        mean = f"their mean, between {low} and {high}"
+        if (low, high) == ("0", "1"):
+            mean = "the share of 1"
+        return (
+            f"{self.target} has only the values {low} and {high}: predictions estimate {mean}, "
+            "and intervals, which may leave this range, say little."
+        )
 
     @property
     def row_order_note(self) -> str:
@@ -349,8 +364,8 @@ class PredictionResult(Reportable):
         n = rows_text(len(self.training_rows[0]))
         return (
             f"{self.target} is predicted for {rows}, with {100 * self.confidence:g} % intervals. "
-            f"On left-out {training} ({n}) R² is {r2_text(fit.r2)}."
-        )
+            f"On left-out {training} ({n}) R² is {r2_text(fit.r2)}. {fit.few_rows_note}"
+        ).rstrip()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers and sentences in JSON's types."""

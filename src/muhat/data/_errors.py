@@ -12,9 +12,11 @@ from muhat._messages import IN_COMMAND, no_column, option
 from muhat.errors import message
 
 __all__ = [
+    "NUMBER_WITH_POINTS",
     "READABLE_NEEDED",
     "THOUSANDS",
     "DecimalCommaError",
+    "DecimalPointError",
     "NoColumnError",
     "RowsError",
     "first_listed",
@@ -75,6 +77,10 @@ THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 """A number with thousands separators."""
 
 
+NUMBER_WITH_POINTS = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d{1,3}(\.\d{3})+(,\d*)?)([eE][+-]?\d+)?")
+"""A number with a decimal point, or with points as thousands separators."""
+
+
 class NoColumnError(FileError):
     """A table without columns that were asked for.
 
@@ -113,6 +119,31 @@ class DecimalCommaError(RowsError):
         where = self._where(batch)
         return (
             f"{self.who}: column {self.needed!r} has {self.commas}, "
+            f"as {self.got!r} in {where}; {self.advice}."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.who, self.needed, self.got, self.place)
+
+
+class DecimalPointError(RowsError):
+    """A number with a point, in a file that is read with decimal commas.
+
+    '1.234' may be 1234 or 1.234: both are named.
+    """
+
+    def __init__(self, who: str, name: str, value: str, place: str) -> None:
+        self.points, advice = "points", "remove them if they are thousands separators"
+        if "," in value or value.count(".") > 1:
+            self.points, advice = "thousands separators", "remove them"
+        else:
+            advice += f", or leave out {option('decimal', ',')} if they are decimal points"
+        super().__init__(who, name, value, advice, place, at_row=True)
+
+    def sentence(self, batch: int | None = None) -> str:
+        where = self._where(batch)
+        return (
+            f"{self.who}: column {self.needed!r} has {self.points}, "
             f"as {self.got!r} in {where}; {self.advice}."
         )
 

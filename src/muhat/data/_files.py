@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import warnings
 import weakref
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -158,7 +159,7 @@ class FileBatches:
 
     @property
     def _on_commas(self) -> str:
-        """What to do if columns were left out because they have decimal commas; empty if not."""
+        """What to do about columns that are not read as numbers for their commas; empty if none."""
         columns = self._table.comma_columns
         if not columns:
             return ""
@@ -175,11 +176,16 @@ class FileBatches:
         unknown = [name for name in text if name not in known]
         check_no_indicators((*self._table.columns, *text), text)
         learnt: dict[str, set[str]] = defaultdict(set)
+        commas = list(filter(unknown.__contains__, self._table.comma_columns))
         if unknown:
             for chunk in self._table_chunks(unknown):
                 for name, column in chunk.words.items():
                     learnt[name].update(column.tolist())
                     check_few_values(name, learnt[name])
+        if commas:
+            become = agree(len(commas), "becomes", "become")
+            found = f"{self._who}: {listed(commas)} {become} indicators of values."
+            warnings.warn(f"{found} {self._on_commas}", UserWarning, stacklevel=3)
         return {name: known.get(name) or sorted(learnt[name]) for name in text}
 
     def _known_values(self) -> dict[str, list[str]]:

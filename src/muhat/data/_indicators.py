@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 from muhat._files import FileError
 from muhat._messages import option
+from muhat.data._layout import have_decimal_commas
 from muhat.data._selection import INDICATOR, text_column_of
 
 __all__ = ["check_few_values", "check_no_indicators", "indicators_of"]
@@ -22,6 +23,8 @@ def check_few_values(name: str, values: Collection[str]) -> None:
     if len(values) > MAX_CATEGORIES:
         at_most = f"at most {MAX_CATEGORIES} different values to become indicators"
         advice = f"leave it out with {option('drop', name)}"
+        if have_decimal_commas(values):
+            advice = f"use {option('decimal', ',')} if it has decimal commas, or {advice}"
         needed = f"a column of text needs {at_most}"
         raise FileError(option("one_hot"), needed, f"more in {name!r}", advice)
 

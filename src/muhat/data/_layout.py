@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from io import TextIOWrapper
-from itertools import chain
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import Any, TextIO
 
 from muhat._files import FileError
-from muhat.data._errors import READABLE_NEEDED, RowsError, no_rows, raise_unreadable
+from muhat.data._errors import READABLE_NEEDED, THOUSANDS, RowsError, no_rows, raise_unreadable
 from muhat.data._table import MAX_ROWS_PROBED
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Layout",
     "check_text",
     "counted",
+    "have_decimal_commas",
     "is_blank",
     "is_numeric",
     "open_text",
@@ -267,7 +268,7 @@ def check_text(who: str, text: str, number: int) -> None:
     """Raise for bytes that are not text."""
     place = f"line {number}"
     if "\0" in text:
-        advice = "check that it is a text file"
+        advice = "check that it is a text file, saved as UTF-8"
         raise RowsError(who, "text is needed", "binary data", advice, place, at_row=True)
     if any("\udc80" <= character <= "\udcff" for character in text):
         advice = "save it as UTF-8"
@@ -324,6 +325,14 @@ def to_number(field: str) -> float | None:
 def is_numeric(field: str) -> bool:
     """Whether a field is a number, a boolean or missing."""
     return to_number(field) is not None or field.lower() in MISSING
+
+
+def have_decimal_commas(fields: Iterable[str]) -> bool:
+    """Whether those fields that are not numbers are, if commas are decimal; not for thousands."""
+    words = list(filterfalse(is_numeric, fields))
+    if all(map(THOUSANDS.fullmatch, words)):
+        return False
+    return all(map(DECIMAL_COMMA.fullmatch, words))
 
 
 def counted(start: int, count: int) -> list[str]:

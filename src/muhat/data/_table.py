@@ -90,7 +90,7 @@ class FileTable(ABC):
     not_numbers: dict[str, object]
     """Those of them that do not hold numbers, each with its first value."""
     comma_columns: tuple[str, ...] = ()
-    """Those of these that would hold numbers if commas were decimal."""
+    """Those of these, and of ``text``, that would hold numbers if commas were decimal."""
     n: int | None = None
     """Number of rows, None for a text file, which does not say."""
 

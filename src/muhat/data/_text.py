@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,13 +18,21 @@ from muhat._arrays import Array, available_cores, has_finite_sum
 from muhat._files import FileError
 from muhat._messages import no_column
 from muhat.data._arrow import as_floats, check_pyarrow
-from muhat.data._errors import READABLE_NEEDED, THOUSANDS, DecimalCommaError, RowsError
+from muhat.data._errors import (
+    NUMBER_WITH_POINTS,
+    READABLE_NEEDED,
+    THOUSANDS,
+    DecimalCommaError,
+    DecimalPointError,
+    RowsError,
+)
 from muhat.data._layout import (
     BOOLEANS,
     DECIMAL_COMMA,
     MISSING,
     Layout,
     check_text,
+    have_decimal_commas,
     is_blank,
     is_numeric,
     open_text,
@@ -97,7 +106,7 @@ class TextTable(FileTable):
         self.not_numbers = {}
         for place in places.not_numbers:
             self.not_numbers[names[place]] = _first_word(row[place] for row in rows)
-        self.comma_columns = self._comma_columns(places.not_numbers, rows)
+        self.comma_columns = self._comma_columns([*places.not_numbers, *places.text], rows)
         self.booleans = set()
         for place in self.kept:
             if rows and rows[0][place].lower() in BOOLEANS:
@@ -110,9 +119,7 @@ class TextTable(FileTable):
                 return ()
         found = []
         for place in places:
-            words = [row[place] for row in rows if not is_numeric(row[place])]
-            has_thousands = all(THOUSANDS.fullmatch(word) for word in words)
-            if not has_thousands and all(DECIMAL_COMMA.fullmatch(word) for word in words):
+            if have_decimal_commas(map(itemgetter(place), rows)):
                 found.append(self.names[place])
         return tuple(found)
 
@@ -267,6 +274,8 @@ class TextTable(FileTable):
                 has_comma = DECIMAL_COMMA.fullmatch(field) or THOUSANDS.fullmatch(field)
                 if self.decimal != "," and has_comma:
                     raise DecimalCommaError(self.who, name, field, place)
+                if self.decimal == "," and NUMBER_WITH_POINTS.fullmatch(field):
+                    raise DecimalPointError(self.who, name, field, place)
                 raise self.selection.not_numeric(self.who, name, field, place)
             if value is None:
                 value = np.nan

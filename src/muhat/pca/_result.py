@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array, quotient
+from muhat._messages import IN_COMMAND
 from muhat._reportable import Reportable
 from muhat._text import agree, count, listed, numbered
 from muhat._wording import rows_text, setting_text
@@ -198,10 +199,15 @@ class ComponentsResult(Reportable):
             setting = setting_text(self.pca.filter_.symbol, self.pca.parameter_)
             return f"{start}{count(n, 'component')}, shrunk by {self.pca.filter_.label}, {setting}."
         if choice.best == 0:
+            shown = agree(n, "1 component is", f"{n:,} components are")
+            choose = "set n_components"
+            if IN_COMMAND.get():
+                choose = "choose --components"
             nothing = (
-                f"No structure was found in {sample}: no number of components describes left-out "
-                "rows better than the mean does. (This assumes noise of equal size in every "
-                "column.)"
+                f"Leave-one-out keeps no component of {sample}: corrected for noise, which is "
+                "assumed to be of equal size in every column, the errors of left-out rows are "
+                "least for the mean alone. Columns may be related all the same: see their "
+                f"correlations with components, or {choose} yourself; {shown} shown."
             )
             if is_rough:
                 return f"{rough}. {nothing}"
@@ -239,7 +245,7 @@ class ComponentsResult(Reportable):
         return f"{text[0].upper()}{text[1:]}."
 
     def _unusual_sentence(self) -> str:
-        """Return which rows are the most unusual; empty where no structure was found."""
+        """Return which rows are the most unusual; empty where leave-one-out keeps no component."""
         if self.choice.best == 0:
             return ""
         rows = [str(self.row_numbers[place]) for place in self.unusual[:MAX_NAMED]]

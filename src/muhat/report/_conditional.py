@@ -108,9 +108,9 @@ class _Outputs:
         self.share = 0.0
         if plain.any():
             self.share = float(self.gains.sum() / (plain**2).sum())
-        self.error = LeftOutFit.from_predictions(
-            truth, predicted, self.share, n_copies
-        ).standard_error
+        fit = LeftOutFit.from_predictions(truth, predicted, self.share, n_copies)
+        self.error = fit.standard_error
+        self.helps = fit.helps
 
     @classmethod
     def from_model(cls, model: ConditionalMean, name: str) -> list[_Outputs]:
@@ -138,7 +138,7 @@ class _Outputs:
 def _badge(model: ConditionalMean, outputs: Sequence[_Outputs]) -> tuple[str, str]:
     if (outputs and outputs[0].share <= 0) or model.loo_score_ <= 0:
         return "x does not help to predict y", NEUTRAL
-    if outputs and outputs[0].share <= 2 * outputs[0].error:
+    if outputs and not outputs[0].helps:
         return "Not clear whether x helps", UNSURE
     return "x helps to predict y", GOOD
 

@@ -44,7 +44,7 @@ def components_report(result: ComponentsResult, context: Context) -> Report:
     }
     badge = count(pca.n_components_, "component")
     if not has_structure:
-        badge = "No structure found"
+        badge = "No number of components chosen"
     return Report(
         kind="Kernel PCA",
         question=f"What are the main directions of {result.name}, and which rows are unusual?",

@@ -34,7 +34,8 @@ def prediction_report(result: PredictionResult, context: Context) -> Report:
     sections = [_predictions_section(result), _effects_section(result)]
     page = conditional_report(result.model, replace(context, settings=settings, sections=sections))
     if result.new_rows is None:
-        return replace(page, verdict=f"{page.verdict} {result.row_order_note}".rstrip())
+        notes = filter(None, [page.verdict, result.two_values_note, result.row_order_note])
+        return replace(page, verdict=" ".join(notes))
     badge, tone = _badge(result, page)
     return replace(
         page,
