@@ -81,7 +81,7 @@ def settings(quick: bool) -> Settings:
                 cells.append([test, route, null])
     chosen: Settings = {
         "seed": 28,
-        "draws": 1000,
+        "draws": 500,
         "draws_of_unchanged": 250,
         "draws_of_many_rows": 500,
         "n_permutations": 19,
