@@ -83,7 +83,7 @@ def settings(quick: bool) -> Settings:
         "seed": 28,
         "draws": 500,
         "draws_of_unchanged": 250,
-        "draws_of_many_rows": 500,
+        "draws_of_many_rows": 250,
         "n_permutations": 19,
         "block": 250,
         "cells": cells,
