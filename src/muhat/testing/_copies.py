@@ -103,7 +103,7 @@ def copies_note(
 
 
 def group_copies_note(n_copies: int, n: int) -> str:
-    """Return the same of copies within groups, where a difference between groups was found."""
+    """Return sentences on copies within groups that were found to differ; empty if few."""
     if n >= MIN_ROWS_PER_VALUE * (n - n_copies) or n_copies <= MIN_SHARE_NAMED * n:
         return ""
     return f"{_copies_within(n_copies, n, 'group')} Drop copies before the test."

@@ -72,7 +72,7 @@ class CyclicOrders:
             most = _factorial(n - 1)
             drawn = _different_orders(n, min(count, most), rng)
             is_complete = len(drawn) == most and drawn.size <= wanted
-        else:  # rows are more than 200, and no two random orders are shifts of each other
+        else:  # with more rows than MIN_BLOCKS no two random orders are shifts of each other
             drawn = np.array([np.arange(n), *(rng.permutation(n) for _ in range(count - 1))])
             is_complete = False
         n_shifts = len(drawn) * n_blocks
