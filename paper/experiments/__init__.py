@@ -23,7 +23,6 @@ from paper.experiments import (
     group_gains,
     group_learning,
     group_means,
-    levels_of_defaults,
     levels_of_groups,
     levels_of_tests,
     loss,
@@ -99,7 +98,6 @@ PAGES: dict[str, Page] = {
     "tests-evidence": Page(
         _by_name(
             levels_of_tests,
-            levels_of_defaults,
             alternatives_of_tests,
             differences_of_tests,
             many_rows_of_tests,
