@@ -300,7 +300,7 @@ def test_the_verdict_names_the_winner_and_its_gain(comparison):
     assert best.score == min(row.score for row in comparison.rows)
     tried = sum(len(row.grid) for row in comparison.rows)
     assert comparison.verdict().startswith(
-        "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
+        "No filter detectably lowers the expected squared error of the kernel mean of "
         f"these {comparison.n} rows. The best of {tried} candidates seems to lower it by "
         f"{best.gain_text.split()[0]} % (standard error "
     )
@@ -323,11 +323,10 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     unclear = replace(clear, threshold=clear.best.improvement / clear.best.standard_error + 1)
     assert not unclear.helps
     assert unclear.verdict().startswith(
-        "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
+        "No filter detectably lowers the expected squared error of the kernel mean of "
         f"these 30 rows. The best of {tried} candidates seems to lower it by {gain} % "
         f"(standard error {error} %). This may be chance: a gain is significant after correction "
-        f"for the {tried} candidates only if it exceeds {unclear.threshold:.2g} standard errors. "
-        "The plain average is good enough."
+        f"for the {tried} candidates only if it exceeds {unclear.threshold:.2g} standard errors."
     )
     # A wide error of the best does not hide that what KernelMean() takes is clear.
     wide = replace(clear, best=replace(clear.best, standard_error=1e3))
@@ -369,7 +368,7 @@ def test_a_threshold_from_few_rows_has_students_tails():
 def test_the_verdict_says_when_shrinkage_does_not_help():
     comparison = compare(random_sample(30), filters=["s-kmse"], selection=Fixed(1.0))
     assert comparison.best.name == "kme"
-    assert "Shrinkage does not help: no filter" in comparison.verdict()
+    assert "Shrinkage by filters does not help: no filter" in comparison.verdict()
 
 
 def test_the_verdict_says_when_there_is_no_risk():
@@ -394,10 +393,9 @@ def test_the_verdict_says_when_no_difference_can_be_told(sample):
     lower, error = gain_parts(slight.best.improvement, slight.best.standard_error)
     gain = lower.removesuffix(" lower")
     assert slight.verdict().startswith(
-        "Shrinkage does not detectably lower the expected squared error of the kernel mean of "
+        "No filter detectably lowers the expected squared error of the kernel mean of "
         f"these 40 rows. s-kmse (λ = 0.0001) seems to lower it by {gain} ({error}). This may be "
-        f"chance: a gain is significant only if it exceeds {slight.threshold:.2g} standard errors. "
-        "The plain average is good enough."
+        f"chance: a gain is significant only if it exceeds {slight.threshold:.2g} standard errors."
     )
 
 

@@ -696,6 +696,7 @@ def test_a_verdict_says_no_more_than_two_standard_errors_allow():
         ),
         (-0.007, 0.047, 2.0, "It is not clear whether the stacked mean lowers the expected"),
         (-0.2, 0.05, 2.0, "raises the expected squared error"),
+        (1.0, 0.09, 38.3, "estimated to remove nearly all of the expected squared error"),
     ]:
         vars(mu)["_held_out"] = HeldOutGain(gain, error)
         assert words in mu.verdict(best, 5.0)

@@ -303,8 +303,8 @@ class Comparison(Reportable, HtmlReprMixin):
             )
         if best.improvement <= 0:
             return (
-                f"Shrinkage does not help: no filter{among} is better than the plain average on "
-                f"{on}. The plain average is good enough."
+                f"Shrinkage by filters does not help: no filter{among} is better than the plain "
+                f"average on {on}."
             )
         if clear is not None and best.improvement >= 100:
             return (
@@ -332,10 +332,10 @@ class Comparison(Reportable, HtmlReprMixin):
             needed = f"it exceeds {self.threshold:.2g} standard errors"
             sure = f"This may be chance: a gain is significant{corrected} only if {needed}"
         gain = " ".join(filter(None, [f"seems to lower it by {by}", error and f"({error})"]))
-        finding = f"Shrinkage does not detectably lower {what}. {tried} {gain}. {sure}."
+        finding = f"No filter detectably lowers {what}. {tried} {gain}. {sure}."
         if not _is_strongest(best):  # weaker shrinkage than the weakest would not help either
             edge = ""
-        return f"{finding} The plain average is good enough.{edge}"
+        return f"{finding}{edge}"
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean; empty if there is none."""

@@ -51,6 +51,9 @@ MIN_BANDWIDTH = 1e-150
 CLEAR_GAIN_ERRORS = 2.0
 """Number of standard errors beyond which a gain is reported as clear."""
 
+NEARLY_ALL = 99.5
+"""Estimated gain in percent from which the verdict names no number, which would be rounded up."""
+
 FEW_ROWS = 20
 """Rows below which a standard error is itself uncertain, and the verdict says so."""
 
@@ -261,13 +264,15 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
             return f"{unclear}: the estimate is {numbers}."
         if gain < 0:
             return f"The stacked mean raises {what} {than} ({numbers})."
-        by = change.removesuffix(" lower")
+        lowers = f"lowers {what} by {change.removesuffix(' lower')} {than}"
+        if gain >= NEARLY_ALL:
+            lowers = f"is estimated to remove nearly all of {what} of the plain average"
         single = ", ".join(filter(None, gain_parts(best, best_error)))
         known = "; ".join(filter(None, [spread, f"with the best single filter it is {single}"]))
         caution = ""
         if self.n_samples_seen_ < FEW_ROWS:
             caution = f" With only {self.n_samples_seen_} rows this is a rough estimate."
-        return f"The stacked mean lowers {what} by {by} {than} ({known}).{caution}"
+        return f"The stacked mean {lowers} ({known}).{caution}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the gain and its standard error in percent of KME's risk, and the weights."""
