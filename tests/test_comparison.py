@@ -325,8 +325,9 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     assert unclear.verdict().startswith(
         "No filter detectably lowers the expected squared error of the kernel mean of "
         f"these 30 rows. The best of {tried} candidates seems to lower it by {gain} % "
-        f"(standard error {error} %). This may be chance: a gain is significant after correction "
-        f"for the {tried} candidates only if it exceeds {unclear.threshold:.2g} standard errors."
+        f"(standard error {error} %). This may be chance: such a gain is significant after "
+        f"correction for the {tried} candidates only if it is above "
+        f"{unclear.threshold * clear.best.standard_error:.3g} %."
     )
     # A wide error of the best does not hide that what KernelMean() takes is clear.
     wide = replace(clear, best=replace(clear.best, standard_error=1e3))
@@ -395,7 +396,8 @@ def test_the_verdict_says_when_no_difference_can_be_told(sample):
     assert slight.verdict().startswith(
         "No filter detectably lowers the expected squared error of the kernel mean of "
         f"these 40 rows. s-kmse (λ = 0.0001) seems to lower it by {gain} ({error}). This may be "
-        f"chance: a gain is significant only if it exceeds {slight.threshold:.2g} standard errors."
+        "chance: such a gain is significant only if it is above "
+        f"{slight.threshold * slight.best.standard_error:.3g} %."
     )
 
 

@@ -64,8 +64,8 @@ def test_a_p_value_is_that_of_the_test_of_batch_against_reference():
     assert result.features[0].shift > 0
     shift = result.features[0].shift
     expected = (
-        "Drift detected in today (30 rows, p ≤ 0.000125). "
-        f"Largest change: mean of b, {shift:.2g} standard deviations higher than in the reference."
+        "Drift detected in today (30 rows, p ≤ 0.000125). Largest change: mean of 'b', "
+        f"{shift:.2g} standard deviations higher than in the reference."
     )
     assert result.verdict() == expected
     assert json.loads(json.dumps(result.to_dict()))["verdict"] == expected
@@ -185,7 +185,7 @@ def test_blocks_keep_rows_together_and_are_called_approximate():
     assert not result.is_exact
     assert result.test.rows_together % 5 == 0
     assert "approximate" in result.verdict()
-    assert " together would be at most about 5 %.)" in detector.verdict()
+    assert " over all batches, is at most about 5 %.)" in detector.verdict()
 
 
 REFUSED = {
@@ -278,8 +278,8 @@ def test_a_level_that_no_number_of_permutations_reaches_is_refused(monkeypatch):
 
 
 NEEDED = (
-    "An alarm for this batch needs p ≤ 0.00025, because the probability of false alarms is divided "
-    "among all batches, also those to come"
+    "An alarm needs p ≤ 0.00025: the limit is this strict because it bounds the probability of any "
+    "false alarm over all batches, also those to come"
 )
 """What a verdict says about the level of a batch."""
 
@@ -367,10 +367,10 @@ def test_new_files_get_a_table_a_verdict_and_a_time_line(files):
     )
     assert lines[-1] == "Figure: drift.svg"
     assert lines[-2].startswith(
-        "Drift detected in 1 of 3 batches: week3.parquet. (If nothing had drifted, the probability"
+        "Drift detected in 1 of 3 batches: week3.parquet. (The probability of any false alarm"
     )
     assert lines[-3].startswith(
-        "Drift detected in week3.parquet (30 rows, p ≤ 0.000125). Largest change: mean of b, "
+        "Drift detected in week3.parquet (30 rows, p ≤ 0.000125). Largest change: mean of 'b', "
     )
     assert all(len(line) <= 80 for line in lines[1:-3])
     as_json = json.loads(run(*options, "--json").stdout)

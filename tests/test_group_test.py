@@ -428,7 +428,7 @@ def test_the_odd_groups_are_found_and_named(gram):
     assert [each.p_value <= 0.05 for each in result.features] == [True, False, False]
     verdict = result.verdict()
     assert verdict.startswith(
-        "1 of 8 groups by shop (200 rows in all) differs from the others: shop 3 "
+        "1 of the 8 groups of column shop (200 rows in all) differs from the others: shop 3 "
         "(p ≤ 0.005, corrected for 8 groups)."
     )
     assert "Largest difference: price, whose mean is 2." in verdict
@@ -605,10 +605,10 @@ def test_the_verdict_of_two_groups_names_the_strata():
     both = "north (30 rows) and south (30 rows)"
     nothing = test.test(X, groups, strata=site)
     p = f"(p = {nothing.p_value:.2g})"
-    assert nothing.verdict() == f"No difference between {both} detected within strata of lab {p}."
+    assert nothing.verdict() == f"No difference between {both} detected within strata by lab {p}."
     shifted = X + 3.0 * (groups == "south")[:, None]
     found = test.test(shifted, groups, strata=site).verdict()
-    assert found.startswith(f"{both} differ within strata of lab (p ≤ 0.01).")
+    assert found.startswith(f"{both} differ within strata by lab (p ≤ 0.01).")
     assert test.test(shifted, groups).verdict().startswith(f"{both} differ (p ≤ 0.01).")
 
 
@@ -616,10 +616,11 @@ def test_verdicts_name_pairs_and_count_clusters():
     X, groups = rows(40), np.tile(["after", "before"], 20)
     test = GroupTest("gaussian", bandwidths="median", n_permutations=99)
     unit = pd.Series(np.repeat(np.arange(20), 2), name="patient")
-    assert " within pairs of patient (" in test.test(X, groups, pairs=unit).verdict()
+    assert " when rows are paired by patient (" in test.test(X, groups, pairs=unit).verdict()
     few = test.test(X, np.sort(groups), clusters=np.repeat(np.arange(4), 10))
     assert few.verdict().startswith(
-        "There are too few rows to tell whether 2 groups (40 rows in all) differ: with 4 clusters, "
+        "There are too few rows to tell whether the 2 groups (40 rows in all) differ: with 4 "
+        "clusters, "
     )
     many = test.test(X, np.sort(groups), clusters=np.repeat(np.arange(20), 2))
     together = " Rows of the same cluster are kept together: 20 clusters are compared, not 40 rows."
@@ -652,7 +653,7 @@ def test_many_rows_are_permuted_in_bins_of_one_size(monkeypatch):
 def test_p_values_of_few_rows_say_so():
     result = GroupTest().test(rows(4), list("aabb"))
     assert result.p_value >= result.least_p_value == pytest.approx(2 / 6)
-    assert "too few rows to tell whether 2 groups (4 rows in all) differ" in result.verdict()
+    assert "too few rows to tell whether the 2 groups (4 rows in all) differ" in result.verdict()
 
 
 @pytest.mark.parametrize(
@@ -719,7 +720,7 @@ def test_a_group_that_is_wider_is_not_said_to_be_shifted():
     X[:40] *= 4
     X[:40] -= X[:40].mean()
     verdict = GroupTest(n_permutations=199).test(X, np.repeat(list("ABCD"), 40)).verdict()
-    assert "1 of 4 groups (160 rows in all) differs from the others: A" in verdict
+    assert "1 of the 4 groups (160 rows in all) differs from the others: A" in verdict
     assert "column 0, which varies more in A (its standard deviation is 3." in verdict
 
 
@@ -729,7 +730,9 @@ def test_a_small_p_of_one_group_beside_a_large_one_of_all_is_said_to_be_perhaps_
     first, second, *others = result.groups
     small = replace(first, p_value=0.02)
     one = replace(result, groups=(small, second, *others))
-    start = f"No difference between 5 groups detected (30 rows in all, p = {result.p_value:.2g})."
+    start = (
+        f"No difference between the 5 groups detected (30 rows in all, p = {result.p_value:.2g})."
+    )
     assert one.verdict() == (
         f"{start} Group {first.group} alone stands out a little (p = 0.02, corrected for 5 "
         "groups), which may be chance."
@@ -802,7 +805,9 @@ def test_a_verdict_says_which_deviations_names_clusters_and_speaks_of_single_row
     X = rng.normal(size=(40, 1)) + 3.0 * (groups == "after")[:, None]
     test = GroupTest(n_permutations=99)
     paired = test.test(X, groups, pairs=unit).verdict()
-    assert paired.endswith("(SD) are of rows around the mean within pairs of patient.")
+    assert paired.endswith(
+        "(SD) are of single rows within pairs by patient, without the differences between groups."
+    )
     clusters = test.test(X, np.repeat(["a", "b"], 20), clusters=unit).verdict()
     assert (
         " Rows of the same patient are kept together: 20 clusters are compared, not 40 rows."
@@ -838,7 +843,8 @@ def test_copies_within_groups_are_named_where_groups_differ():
     assert result.n_copies == 90
     assert (
         "90 of the 120 rows are exact copies of another row of the same group. Unless copies are "
-        "separate observations, p is too small. Drop copies before the test." in result.verdict()
+        "separate observations, the true p-value is larger. Drop copies before the test."
+        in result.verdict()
     )
     units = np.repeat(np.arange(30), 4)
     assert "copies" not in GroupTest(n_permutations=99).test(X, groups, clusters=units).verdict()

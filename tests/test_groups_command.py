@@ -43,7 +43,7 @@ def test_groups_of_a_column_get_a_table_and_a_verdict(shops):
     assert result.stdout.startswith("sales: 80 rows, 2 columns, 4 groups\n")
     assert result.stdout.splitlines()[-1] == expected.verdict()
     assert expected.verdict().startswith(
-        "1 of 4 groups by shop (80 rows in all) differs from the others: south ("
+        "1 of the 4 groups of column shop (80 rows in all) differs from the others: south ("
     )
     assert all(len(line) <= 80 for line in result.stdout.splitlines()[:-1])
 
@@ -107,7 +107,9 @@ def test_a_report_shows_the_verdict_and_every_group(shops, tmp_path):
     )
     assert result.exit_code == 0, result.stderr
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "1 of 4 groups by shop (80 rows in all) differs from the others: south" in page
+    assert (
+        "1 of the 4 groups of column shop (80 rows in all) differs from the others: south" in page
+    )
     for shop in ("north", "south", "east", "west"):
         assert shop in page
 

@@ -238,7 +238,7 @@ def test_columns_without_noise_do_not_make_all_components_count():
     assert pca.n_components_ == 3 < choice.best
     assert choice.explained[2] < 0.95 <= choice.explained[3]
     assert (
-        "More components would describe left-out rows better."
+        "the fewest that explain 95 %. More would explain the rest better."
         in describe_components(pca, X).verdict()
     )
 
@@ -350,7 +350,7 @@ def test_what_components_follow_is_said_in_the_names_of_columns():
     noise = np.random.default_rng(1).normal(size=(60, 3))
     nothing = describe_components(KernelPCA("loo").fit(noise), noise)
     assert nothing.verdict().startswith(
-        "Leave-one-out keeps no component of the sample (60 rows, 3 columns): "
+        "No component of the sample (60 rows, 3 columns) is worth keeping if all columns have "
     )
     assert "unusual" not in nothing.verdict()
     one = describe_components(KernelPCA(1).fit(X), X)
@@ -370,10 +370,10 @@ def test_without_a_chosen_component_related_columns_are_not_said_to_have_no_stru
     assert result.choice.best == 0
     assert np.abs(result.correlations[:2, 0]).min() > 0.8
     assert "structure" not in result.verdict()
-    assert "corrected for noise" in result.verdict()
+    assert "if all columns have equal noise" in result.verdict()
     assert result.verdict().endswith(
-        "Columns may be related all the same: see their correlations with components, "
-        "or set n_components yourself; 1 component is shown."
+        "Columns may still be related, so 1 component is shown with correlations; you can set "
+        "n_components yourself."
     )
 
 

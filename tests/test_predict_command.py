@@ -87,7 +87,7 @@ def test_without_new_rows_each_is_predicted_from_all_others_and_files_are_writte
         np.median(np.abs(MODEL.loo_residuals_)),
         np.sqrt(np.mean(MODEL.loo_residuals_**2)),
     )
-    fit = f"R² {MODEL.loo_score_:.2f} on left-out rows "
+    fit = f"R² {MODEL.loo_score_:.2f} on rows left out of the fit "
     fit += f"(60 rows; median absolute error {typical:.2g}, RMSE {rmse:.2g})."
     assert f"\ny can be predicted from a and b: {fit}\n" in result.stdout
     assert (
@@ -189,7 +189,9 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
         run("train.csv", "far.csv", "--target", "y", "--json", "--report", "page.html").stdout
     )
     rows = f"far ({len(elsewhere())} rows)"
-    worse = f"The model predicts y far worse on {rows} than on left-out training rows: R² −"
+    worse = (
+        f"The model predicts y far worse on {rows} than on training rows left out of the fit: R² −"
+    )
     assert found["verdict"].startswith(worse)
     inside = " % of the true values of far."
     shift = "The new rows are distributed differently from the training rows (p ≤ 0.001), "
@@ -222,8 +224,8 @@ def test_errors_that_are_larger_by_chance_are_not_said_to_be_about_as_large():
     assert found.standing == "unclear"
     said = found.sentence("rent", "new")
     assert said.startswith(
-        "The model predicts rent worse on new (80 rows) than on left-out training rows, but this "
-        "may be chance: R² 0.90 and 0.95, RMSE 1.67 and 1, respectively."
+        "The model seems to predict rent worse on new (80 rows) than on training rows left out of "
+        "the fit, but this may be chance: R² 0.90 against 0.95, RMSE 1.67 against 1."
     )
 
 
@@ -236,7 +238,7 @@ def test_a_useless_model_is_not_said_to_do_as_well_on_new_rows(folder):
         run("old.csv", "new.csv", "--target", "dose", "--json", "--report", "page.html").stdout
     )
     assert max(found["r2"], found["loo_r2"]) <= 0
-    assert found["verdict"].startswith("dose cannot be predicted from age: R² is ")
+    assert found["verdict"].startswith("The model cannot predict dose from age: R² is ")
     assert " on new (60 rows) and " in found["verdict"]
     assert 'class="verdict good"' not in (folder / "page.html").read_text(encoding="utf-8")
 
@@ -290,14 +292,14 @@ def test_features_that_do_not_help_are_said_not_to(folder):
     score = f"{found['loo_r2']:.2f}".replace("-", "−")
     assert found["loo_r2"] < 0
     assert found["verdict"] == (
-        "y cannot be predicted from x1 and x2 here: on left-out rows, predictions are no better "
-        f"than the mean (80 rows; R² {score})."
+        "The model cannot predict y from x1 and x2: on rows left out of the fit, predictions are "
+        f"no better than the mean (80 rows; R² {score})."
     )
     assert found["verdict"] in (folder / "page.html").read_text(encoding="utf-8")
     fit = LeftOutFit(0.031, 0.04, np.ones(30))
     assert fit.sentence("y", ["x"]) == (
         "It is not clear whether y can be predicted from x: "
-        "R² 0.03, standard error 0.04, on left-out rows (30 rows)."
+        "R² 0.03, standard error 0.04, on rows left out of the fit (30 rows)."
     )
 
 
@@ -307,15 +309,17 @@ def test_a_target_of_two_values_is_named_and_one_of_text_is_to_be_recoded(folder
     bought = (x + 0.5 * rng.normal(size=60) > 0).astype(int)
     pd.DataFrame({"x": x, "bought": bought}).to_csv("sales.csv", index=False)
     note = (
-        "bought has only the values 0 and 1: predictions estimate the share of 1, and intervals, "
-        "which may leave this range, say little."
+        "bought has only the values 0 and 1: read a prediction as an estimate of the probability "
+        "of 1, and ignore prediction intervals, which can go beyond these values."
     )
     arguments = ("--target", "bought", "--json", "--report", "page.html")
     for files in (["sales.csv"], ["sales.csv", "sales.csv"]):
         assert note in json.loads(run(*files, *arguments).stdout)["verdict"]
         assert note in (folder / "page.html").read_text(encoding="utf-8")
     others = evaluate(ConditionalMean().fit(x[:, None], 2.0 - bought), target="kind").verdict()
-    assert "kind has only the values 1 and 2: predictions estimate their mean, between" in others
+    assert (
+        "kind has only the values 1 and 2: read a prediction as an estimate of their mean" in others
+    )
     assert "only the values" not in evaluate(MODEL).verdict()
     words = np.where(bought, "yes", "no")
     pd.DataFrame({"x": x, "bought": words}).to_csv("sales.csv", index=False)
@@ -327,10 +331,12 @@ def test_an_r2_of_few_rows_is_said_to_be_perhaps_chance():
     may_be_chance = "This is from 5 rows only, so R² may be chance."
     assert LeftOutFit(0.75, 0.1, np.ones(5)).sentence("y", ["a", "b"]) == (
         "It is not clear whether y can be predicted from a and b: "
-        f"R² 0.75, standard error 0.1, on left-out rows (5 rows). {may_be_chance}"
+        f"R² 0.75, standard error 0.1, on rows left out of the fit (5 rows). {may_be_chance}"
     )
     clear = LeftOutFit(0.97, 0.02, np.ones(5)).sentence("y", ["a"])
-    assert clear.startswith("y can be predicted from a: R² 0.97 on left-out rows (5 rows; ")
+    assert clear.startswith(
+        "y can be predicted from a: R² 0.97 on rows left out of the fit (5 rows; "
+    )
     assert clear.endswith(f". {may_be_chance}")
     assert "chance" not in LeftOutFit(-0.2, 0.1, np.ones(5)).sentence("y", ["a"])
     assert "chance" not in LeftOutFit(0.75, 0.1, np.ones(20)).sentence("y", ["a"])
@@ -430,7 +436,7 @@ def test_left_out_errors_that_are_alike_in_neighbouring_rows_are_named(folder):
     found = json.loads(run(*arguments, "--json").stdout)
     correlation = found["row_order"]["correlation"]
     sentence = (
-        "Left-out errors of neighbouring training rows are alike (rank correlation "
+        "Errors of neighbouring training rows are alike (rank correlation "
         f"{correlation:.2f}), as in a time series: if the training rows are in time order, R² and "
         "intervals are too optimistic for later rows."
     )

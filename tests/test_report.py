@@ -255,7 +255,7 @@ def test_a_conditional_mean_says_how_well_it_predicts():
     said = check_page(page).says()
     for words in (
         f"outcome can be predicted from column 0 and column 1: R² {r2_text(model.loo_score_)} on "
-        "left-out rows (40 rows; ",
+        "rows left out of the fit (40 rows; ",
         "outcome: the likely range",
         "Bandwidths",
         "patients: 40 rows",

@@ -13,8 +13,8 @@ from muhat import DriftDetector, GroupTest, IndependenceTest, TwoSampleTest
 from muhat.__main__ import command_line
 from muhat.testing._row_order import RowOrder, groups_note, pairs_note, row_order_note
 
-CAUTION = "Neighbouring rows are alike"
-UNLESS = "Unless the rows were sorted by their values, p is too small"
+CAUTION = "Caution: neighbouring rows are alike"
+UNLESS = "Unless the rows were merely sorted by their values, the true p-value is larger"
 FEW = ["--permutations", "99"]
 N_WARM_UP = 200
 
@@ -132,14 +132,14 @@ def test_the_verdict_says_that_blocks_are_too_short():
         in result.verdict()
     )
     assert result.verdict().endswith(
-        f"So p is too small: use block_length={result.row_order.block_length}."
+        f"The true p-value is larger: use block_length={result.row_order.block_length}."
     )
 
 
 def test_too_few_rows_for_blocks_are_called_so():
     rows = autoregression(np.random.default_rng(0), 400, 0.95)
     verdict = TwoSampleTest(n_permutations=99).test(rows[:200], rows[200:] + 3).verdict()
-    assert verdict.endswith("rows would be needed, for which there are too few rows.")
+    assert verdict.endswith("rows would be needed.")
 
 
 def test_nothing_is_said_where_nothing_is_found():
@@ -194,7 +194,9 @@ def test_groups_say_it_without_clusters_or_pairs():
     days = np.arange(600) // 20
     test = GroupTest(n_permutations=99)
     result = test.test(rows, groups)
-    assert "Neighbouring rows of a group are alike (rank correlation 0.9" in result.verdict()
+    assert (
+        "Caution: neighbouring rows of a group are alike (rank correlation 0.9" in result.verdict()
+    )
     assert result.verdict().endswith(
         f"{UNLESS}: give units of several rows, such as days, as clusters."
     )
@@ -218,7 +220,9 @@ def test_drift_says_it_of_the_batch_and_of_all():
     result = detector.update(rows[2000:] + 1)
     length = result.row_order.block_length
     assert result.verdict().endswith(f"{UNLESS}: start again with block_length={length}.")
-    assert "at most 5 %.) This holds for independent rows only. Neighb" in detector.verdict()
+    assert (
+        "at most 5 %.) This holds for independent rows only. Caution: neighb" in detector.verdict()
+    )
     assert json.loads(json.dumps(result.to_dict()))["row_order"]["block_length"] == length
     with_blocks = DriftDetector(block_length=length, alpha=0.5, horizon=1).fit(rows[:2000])
     assert "alike" not in with_blocks.update(rows[2000:] + 1).verdict()

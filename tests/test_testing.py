@@ -934,7 +934,7 @@ def test_columns_of_zeros_and_ones_are_told_in_shares():
     )
     assert smokers.verdict() == (
         "The samples of 100 and 100 rows differ (p ≤ 0.005). "
-        "Largest difference: smoker = 1 in 47 % of the rows of Y and 21 % of those of X."
+        "Largest difference: smoker is 1 in 47 % of the rows of Y and in 21 % of those of X."
     )
     X.iloc[0] = 0.5
     assert not TwoSampleTest(n_permutations=19).test(X, Y).features[0].is_indicator

@@ -329,8 +329,9 @@ class Comparison(Reportable, HtmlReprMixin):
             "This estimate leaves out a part of the bias; corrected for it, no gain is significant"
         )
         if best.improvement <= self.threshold * (best.standard_error or 0.0):
-            needed = f"it exceeds {self.threshold:.2g} standard errors"
-            sure = f"This may be chance: a gain is significant{corrected} only if {needed}"
+            least = self.threshold * (best.standard_error or 0.0)
+            needed = f"it is above {gain_parts(least, None)[0].removesuffix(' lower')}"
+            sure = f"This may be chance: such a gain is significant{corrected} only if {needed}"
         gain = " ".join(filter(None, [f"seems to lower it by {by}", error and f"({error})"]))
         finding = f"No filter detectably lowers {what}. {tried} {gain}. {sure}."
         if not _is_strongest(best):  # weaker shrinkage than the weakest would not help either

@@ -51,6 +51,18 @@ Their standard error is too small: of samples of 5 rows of noise, 1 in 9 had an 
 errors or more, up to 0.89. From 15 rows on it was about 1 in 60.
 """
 
+LITTLE_R2 = 0.5
+"""R² below which y is said to be predicted in part."""
+
+LEFT_OUT_ROWS = "rows left out of the fit"
+"""What left-out rows are called in verdicts, which are read by people who know no folds."""
+
+LITTLE_R2 = 0.5
+"""R² below which y is said to be predicted in part."""
+
+LEFT_OUT_ROWS = "rows left out of the fit"
+"""What left-out rows are called in verdicts, which are read by people who know no folds."""
+
 UNCLEAR_RMSE_RATIO, UNCLEAR_COVERAGE_LOSS = 1.2, 0.05
 """From these on a loss that may be chance is not called "about as well"."""
 
@@ -162,12 +174,14 @@ class LeftOutFit:
             median = float(np.median(np.abs(self.residuals)))
             rmse = float(np.sqrt(np.mean(self.residuals**2)))
             errors = f"median absolute error {median:.2g}, RMSE {rmse:.2g}"
-            found = f"{r2} on left-out rows ({rows}; {errors})"
-            return f"{target} can be predicted from {named}: {found}."
+            can = "can be predicted"
+            if self.r2 < LITTLE_R2:
+                can = "can be predicted in part"
+            return f"{target} {can} from {named}: {r2} on {LEFT_OUT_ROWS} ({rows}; {errors})."
         if self.r2 <= 0:
-            found = f"on left-out rows, predictions are no better than the mean ({rows}; {r2})"
-            return f"{target} cannot be predicted from {named} here: {found}."
-        found = f"{r2}, standard error {self.standard_error:.2g}, on left-out rows ({rows})"
+            found = f"on {LEFT_OUT_ROWS}, predictions are no better than the mean ({rows}; {r2})"
+            return f"The model cannot predict {target} from {named}: {found}."
+        found = f"{r2}, standard error {self.standard_error:.2g}, on {LEFT_OUT_ROWS} ({rows})"
         return f"It is not clear whether {target} can be predicted from {named}: {found}."
 
 
@@ -344,28 +358,29 @@ class Evaluation:
     def sentence(self, target: str, new: str) -> str:
         """Return a sentence that compares new rows with left-out training rows."""
         rows = f"{new} ({rows_text(len(self.errors))})"
-        compared = f"{self.standing} on {rows} than"
-        doubt = ""
+        start, doubt = f"The model predicts {target} {self.standing} on {rows} than", ""
         if self.standing == "as well":
-            compared = f"about as well on {rows} as"
+            start = f"The model predicts {target} about as well on {rows} as"
         elif self.standing == "unclear":
-            compared = f"worse on {rows} than"
+            start = f"The model seems to predict {target} worse on {rows} than"
             doubt = ", but this may be chance"
-        start = f"The model predicts {target} {compared} on left-out training rows{doubt}: "
-        r2 = ""
+        found = f"RMSE {self.rmse:.3g} against {self.loo_rmse:.3g}"
         if self.r2 is not None:
-            r2 = f"R² {_signed(self.r2)} and {_signed(self.loo_r2)}, "
-        found = f"{r2}RMSE {self.rmse:.3g} and {self.loo_rmse:.3g}, respectively"
-        return f"{start}{found}. {self._coverage_text} of {new}."
+            below = ""
+            if self.r2 < 0:
+                below = " (below zero: worse than predicting the mean)"
+            found = f"R² {_signed(self.r2)}{below} against {_signed(self.loo_r2)}, {found}"
+        left_out = f"on training {LEFT_OUT_ROWS}"
+        return f"{start} {left_out}{doubt}: {found}. {self._coverage_text} of {new}."
 
     def no_fit_sentence(self, target: str, new: str, columns: Sequence[str]) -> str:
         """Return the sentence for the case that neither R² is clearly above zero."""
-        finding = f"{target} cannot be predicted from {listed_columns(columns)}"
+        finding = f"The model cannot predict {target} from {listed_columns(columns)}"
         if max(self.r2 or 0.0, self.loo_r2) > 0:
             named = listed_columns(columns)
             finding = f"It is not clear whether {target} can be predicted from {named}"
         on_new = f"R² is {_signed(self.r2 or 0.0)} on {new} ({rows_text(len(self.errors))})"
-        on_training = f"{_signed(self.loo_r2)} on left-out training rows"
+        on_training = f"{_signed(self.loo_r2)} on training {LEFT_OUT_ROWS}"
         return f"{finding}: {on_new} and {on_training}. {self._coverage_text} of {new}."
 
     @property

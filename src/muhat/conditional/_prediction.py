@@ -285,7 +285,7 @@ class PredictionResult(Reportable):
     def verdict(self) -> str:
         """Return how well these rows are predicted, with warnings, in sentences."""
         n = len(self.training_rows[0])
-        sentences = [self._score_sentence(), self.two_values_note]
+        sentences = [self._shift_first(), self._score_sentence(), self.two_values_note]
         if self.model.n_copies_:
             sentences.append(copies_text(self.model.n_copies_, n))
         sentences.append(self.row_order_note)
@@ -297,11 +297,16 @@ class PredictionResult(Reportable):
             sentences.append(f"{known} predicted.")
         if self.extrapolation is not None:
             sentences.append(self.extrapolation.sentence(self.name, self.row_numbers))
-        if self.shift is not None and self.shift.is_found:
+        if self.shift is not None and self.shift.is_found and self.evaluation is not None:
             sentences.append(self.shift.sentence(self.name))
-            if self.evaluation is None:
-                sentences.append("Predictions and intervals may be wrong.")
         return " ".join(filter(None, sentences))
+
+    def _shift_first(self) -> str:
+        """Return a caution that comes first: new rows differ, and their truth is not known."""
+        if self.shift is None or not self.shift.is_found or self.evaluation is not None:
+            return ""
+        differ = self.shift.sentence(self.name, f"the rows of {self.name}")
+        return f"Caution: {differ} Predictions and intervals may be wrong."
 
     @property
     def two_values_note(self) -> str:
@@ -310,12 +315,12 @@ class PredictionResult(Reportable):
         if len(values) != 2:
             return ""
         low, high = map("{:g}".format, values)
-        mean = f"their mean, between {low} and {high}"
+        mean = "an estimate of their mean"
         if (low, high) == ("0", "1"):
-            mean = "the share of 1"
+            mean = "an estimate of the probability of 1"
         return (
-            f"{self.target} has only the values {low} and {high}: predictions estimate {mean}, "
-            "and intervals, which may leave this range, say little."
+            f"{self.target} has only the values {low} and {high}: read a prediction as {mean}, "
+            "and ignore prediction intervals, which can go beyond these values."
         )
 
     @property
@@ -323,7 +328,7 @@ class PredictionResult(Reportable):
         """That training rows are not independent, so that left-out errors are too small."""
         if self.row_order is None:
             return ""
-        alike = "Left-out errors of neighbouring training rows are alike"
+        alike = "Errors of neighbouring training rows are alike"
         measured = f"(rank correlation {self.row_order.correlation:.2f})"
         return (
             f"{alike} {measured}, as in a time series: if the training rows are in time order, R² "
@@ -364,7 +369,7 @@ class PredictionResult(Reportable):
         n = rows_text(len(self.training_rows[0]))
         return (
             f"{self.target} is predicted for {rows}, with {100 * self.confidence:g} % intervals. "
-            f"On left-out {training} ({n}) R² is {r2_text(fit.r2)}. {fit.few_rows_note}"
+            f"On {training} left out of the fit ({n}) R² is {r2_text(fit.r2)}. {fit.few_rows_note}"
         ).rstrip()
 
     def to_dict(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from muhat._text import agree, count, listed, numbered
 from muhat._wording import rows_text, setting_text
 from muhat.errors import MuhatTypeError
 from muhat.filters import TruncatedSVD
-from muhat.pca._choice import ComponentChoice, ComponentPath
+from muhat.pca._choice import MAX_EXPLAINED_SHARE, ComponentChoice, ComponentPath
 from muhat.pca._estimator import KernelPCA
 
 MIN_LOADING = 0.5
@@ -202,23 +202,23 @@ class ComponentsResult(Reportable):
             shown = agree(n, "1 component is", f"{n:,} components are")
             choose = "set n_components"
             if IN_COMMAND.get():
-                choose = "choose --components"
+                choose = "set --components"
             nothing = (
-                f"Leave-one-out keeps no component of {sample}: corrected for noise, which is "
-                "assumed to be of equal size in every column, the errors of left-out rows are "
-                "least for the mean alone. Columns may be related all the same: see their "
-                f"correlations with components, or {choose} yourself; {shown} shown."
+                f"No component of {sample} is worth keeping if all columns have equal noise: rows "
+                "left out of the fit are then described best by the mean alone. Columns may still "
+                f"be related, so {shown} shown with correlations; you can {choose} yourself."
             )
             if is_rough:
                 return f"{rough}. {nothing}"
             return nothing
         share = f"{100 * max(self.explained, 0):.0f} % of the variance of the columns"
         explain = agree(n, "explains", "explain")
-        taken = f"{start}{count(n, 'component')} {explain} {share} in left-out rows"
+        taken = f"{start}{count(n, 'component')} {explain} {share} in rows left out of the fit"
         if is_rough:
             return f"{taken}."
         if choice.is_limited and n <= choice.n_components:
-            return f"{taken}. More components would describe left-out rows better."
+            share = f"{100 * MAX_EXPLAINED_SHARE:.0f} %"
+            return f"{taken}: the fewest that explain {share}. More would explain the rest better."
         if n == choice.n_components:
             return f"{taken}. The variance that remains looks like noise."
         if choice.is_limited:

@@ -22,6 +22,7 @@ from muhat.report._data import Context, data_section
 from muhat.report._document import Cell, Fact, Report, Section, Table
 from muhat.testing import GroupResult
 from muhat.testing._group_results import WHICH_REST
+from muhat.testing._wording import quoted_name
 
 MAX_PAIRS = 50
 """The most pairs in a table."""
@@ -32,7 +33,7 @@ def groups_report(result: GroupResult, context: Context) -> Report:
     is_found = result.p_value <= context.level
     what = "groups"
     if result.title:
-        what = f"groups by {result.title}"
+        what = f"groups of column {quoted_name(result.title)}"
     return Report(
         kind="Test of groups",
         question=f"Do {len(result.groups):,} {what} differ, and which?",

@@ -28,7 +28,7 @@ MAX_ROWS = 5
 
 INDEPENDENT_ROWS = (
     "The rows are assumed to be independent of each other. In repeated measurements, time series "
-    "and clusters of related rows they are not, and p is too small."
+    "and clusters of related rows they are not, and the true p-value is larger."
 )
 
 SINGLE_COLUMNS = (

@@ -83,7 +83,7 @@ def copies_note(
 ) -> str:
     """Return sentences on what copies do to the p-value; empty without copies.
 
-    That p is too small matters only where a difference was found.
+    That the true p-value is larger matters only where a difference was found.
     """
     notes: list[str] = []
     if n >= MIN_ROWS_PER_VALUE * (n - n_copies):
@@ -115,5 +115,5 @@ def _copies_within(n_copies: int, n: int, whole: str) -> str:
         are = "row is an exact copy"
     return (
         f"{n_copies:,} of the {n:,} {are} of another row of the same {whole}. "
-        "Unless copies are separate observations, p is too small."
+        "Unless copies are separate observations, the true p-value is larger."
     )

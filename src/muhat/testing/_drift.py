@@ -304,10 +304,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         if self.block_length in (None, 1):
             about = ""
         most = f"{about}{100 * self.alpha:g} %"
-        bound = (
-            f"(If nothing had drifted, the probability of one or more alarms in all batches "
-            f"together would be at most {most}.)"
-        )
+        bound = f"(The probability of any false alarm, over all batches, is at most {most}.)"
         names = [each.name for each in self.history_ if each.is_alarm][-N_BATCHES_NAMED:]
         more = self.n_alarms_ - len(names)
         listed = ", ".join(names) + f" and {more:,} earlier" * (more > 0)

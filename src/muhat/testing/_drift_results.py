@@ -205,9 +205,9 @@ class DriftResult(HtmlReprMixin):
     @property
     def _needed_text(self) -> str:
         """The p-value that raises an alarm for this batch, in words."""
-        needed = f"An alarm for this batch needs p ≤ {self.level:.3g}"
-        divided = "the probability of false alarms is divided among all batches"
-        return f"{needed}, because {divided}, also those to come"
+        needed = f"An alarm needs p ≤ {self.level:.3g}"
+        bounded = "it bounds the probability of any false alarm over all batches"
+        return f"{needed}: the limit is this strict because {bounded}, also those to come"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers in JSON's types."""

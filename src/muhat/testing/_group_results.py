@@ -19,6 +19,7 @@ from muhat.testing._wording import (
     MIN_SPREAD_ERRORS,
     MIN_SPREAD_RATIO,
     MIN_STANDARD_ERRORS,
+    quoted_name,
     share_texts,
     shift_words,
 )
@@ -202,13 +203,15 @@ class GroupResult(Result):
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: which groups differ, and in what."""
-        many = f"{len(self.groups):,} groups" + (f" by {self.title}" if self.title else "")
+        many = f"{len(self.groups):,} groups"
+        if self.title:
+            many = f"{many} of column {quoted_name(self.title)}"
         found = f"({self.n:,} rows in all, {self.p_text})"
         if self.is_too_small(level):
             units = "so few rows"
             if getattr(self, "n_clusters", None) is not None:
                 units = f"{self.n_clusters:,} clusters"
-            return self._too_few(f"{many} ({self.n:,} rows in all) differ", units, level)
+            return self._too_few(f"the {many} ({self.n:,} rows in all) differ", units, level)
         if self.p_value > level:
             return self._nothing_found(many, found, level)
         if len(self.groups) == 2:
@@ -226,6 +229,8 @@ class GroupResult(Result):
         """Return that no difference was found, also not by more than a tolerance."""
         if len(self.groups) == 2:
             many, found = self._both, f"({self.p_text})"
+        else:
+            many = f"the {many}"
         detected = f"detected{at_level(self.p_value, level)}"
         sentence = f"No difference between {many} {detected}{self._within} {found}."
         if self.tolerance is not None:
@@ -246,7 +251,14 @@ class GroupResult(Result):
     @property
     def _within(self) -> str:
         """Within what groups are compared, with a space before it; empty for rows alone."""
-        return "".join(f" within {each}" for each in self._strata_and_pairs)
+        within = ""
+        if getattr(self, "strata", None) is not None:
+            within = f" within {_of('strata', self.strata)}"
+        if getattr(self, "pairs_by", None) is not None:
+            within += " when rows are paired"
+            if self.pairs_by:
+                within += f" by {self.pairs_by}"
+        return within
 
     @property
     def _kept_together(self) -> str:
@@ -260,7 +272,7 @@ class GroupResult(Result):
 
     @property
     def _strata_and_pairs(self) -> list[str]:
-        """Within what rows are compared, as "pairs of patient"."""
+        """Within what rows are compared, as "pairs by patient"."""
         found = []
         for what, field in (("strata", "strata"), ("pairs", "pairs_by")):
             title = getattr(self, field, None)  # results saved by earlier versions have none
@@ -274,7 +286,10 @@ class GroupResult(Result):
         if not self._strata_and_pairs:
             return ""
         within = " and ".join(self._strata_and_pairs)
-        return f"Standard deviations (SD) are of rows around the mean within {within}."
+        return (
+            f"Standard deviations (SD) are of single rows within {within}, without the differences "
+            "between groups."
+        )
 
     @property
     def _both(self) -> str:
@@ -362,7 +377,7 @@ class GroupResult(Result):
             p = f"{self._mmd_text(different)}, {p}"
         rows = f"({self.n:,} rows in all)"
         corrected = f"({p}, corrected for {len(self.groups):,} groups)"
-        return f"{len(different):,} of {many} {rows} {differ} {how}: {names} {corrected}."
+        return f"{len(different):,} of the {many} {rows} {differ} {how}: {names} {corrected}."
 
     def _mmd_text(self, different: list[GroupDifference]) -> str:
         """Return the distances of groups from the rest beside the tolerance."""
@@ -500,10 +515,10 @@ def _label(each: GroupDifference) -> str:
 
 
 def _of(what: str, title: str | None) -> str:
-    """Return "pairs of patient"; "pairs" if the column has no name."""
+    """Return "pairs by patient"; "pairs" if the column has no name."""
     if not title:
         return what
-    return f"{what} of {title}"
+    return f"{what} by {title}"
 
 
 def _listed(names: list[str]) -> str:

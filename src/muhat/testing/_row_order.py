@@ -99,15 +99,15 @@ class RowOrder:
     def alike(self, of: str = "") -> str:
         """Return that neighbouring rows are alike, and how much; ``of`` names some of them."""
         measured = f"(rank correlation {self.correlation:.2f} in {self.column})"
-        rows = f"Neighbouring rows{of}"
-        return f"{rows} are alike {measured}, as in a time series."
+        rows = f"neighbouring rows{of}"
+        return f"Caution: {rows} are alike {measured}, as in a time series."
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in JSON's types."""
         return asdict(self)
 
 
-UNLESS_SORTED = "Unless the rows were sorted by their values, p is too small"
+UNLESS_SORTED = "Unless the rows were merely sorted by their values, the true p-value is larger"
 """What follows from rows that are alike: sorting independent rows does not change p."""
 
 
@@ -126,12 +126,12 @@ def row_order_note(
     elif found.is_short(block_length):
         measured = f"(rank correlation {found.correlation:.2f} in {found.column})"
         short = f"Blocks of {block_length:,} rows are too short"
-        caution = f"{short}: neighbouring rows are alike {measured}. So p is too small"
+        caution = f"{short}: neighbouring rows are alike {measured}. The true p-value is larger"
     else:
         return ""
     if n < MIN_BLOCKS * found.block_length:
-        needed = f"Blocks of about {found.block_length:,} rows would be needed"
-        return f"{caution}. {needed}, for which there are too few rows."
+        needed = f"blocks of about {found.block_length:,} rows would be needed"
+        return f"{caution}. There are too few rows to correct this: {needed}."
     return f"{caution}: {verb} {option('block_length', found.block_length)}."
 
 
@@ -142,7 +142,7 @@ def pairs_note(found: tuple[RowOrder, RowOrder] | None, n: int) -> str:
     x, y = found
     of_x = f"in {x.column} (rank correlation {x.correlation:.2f})"
     of_y = f"in {y.column} ({y.correlation:.2f})"
-    start = f"Neighbouring rows are alike both {of_x} and {of_y}"
+    start = f"Caution: neighbouring rows are alike both {of_x} and {of_y}"
     distance = min(x.distance, y.distance)
     advice = f"keep only one row in {distance:,}"
     if n < MIN_ROWS_ALONE * distance:

@@ -152,11 +152,11 @@ def change_text(
     """Return a column and how it differs; ``where`` follows "higher", such as "in after"."""
     kind, column = what_differs(each, sizes), quoted_name(each.name)
     if kind == "share" and each.means is not None:
-        name = f"{each.name} = 1"
-        if INDICATOR in each.name:
-            name = each.name
         first, second = share_texts(each.means)
-        return f"{name} in {second} of the rows of {names[1]} and {first} of those of {names[0]}"
+        rows = f"in {second} of the rows of {names[1]} and in {first} of those of {names[0]}"
+        if INDICATOR in each.name:
+            return f"{each.name} {rows}"
+        return f"{column} is 1 {rows}"
     if each.medians is not None:
         few = "the median is used because a few values are extreme"
         if kind == "shape":
@@ -177,14 +177,16 @@ def change_text(
 
 
 def quoted_name(name: str) -> str:
-    """Return a column's name, in quotes if it has spaces; "column 3" stays unchanged.
+    """Return a column's name, in quotes if it has spaces or is one letter, such as p.
+
+    "column 3" stays unchanged.
 
     Examples
     --------
-    >>> quoted_name("age"), quoted_name("mean perimeter"), quoted_name("column 3")
-    ('age', "'mean perimeter'", 'column 3')
+    >>> quoted_name("age"), quoted_name("p"), quoted_name("column 3")
+    ('age', "'p'", 'column 3')
     """
-    if " " in name and not name.startswith("column "):
+    if len(name) == 1 or (" " in name and not name.startswith("column ")):
         return repr(name)
     return name
 
