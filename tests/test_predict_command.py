@@ -327,6 +327,24 @@ def test_a_target_of_two_values_is_named_and_one_of_text_is_to_be_recoded(folder
     assert "If it has two values, such as yes and no, recode it as 0 and 1." in refused
 
 
+def test_far_values_of_y_are_named_and_intervals_contain_their_predictions():
+    rng = np.random.default_rng(61)
+    x = rng.normal(size=(200, 1))
+    y = 2 * x[:, 0] + 0.3 * rng.normal(size=200)
+    assert "far from all others" not in evaluate(ConditionalMean().fit(x, y)).verdict()
+    y[[5, 60, 100]] = 9999
+    model = ConditionalMean().fit(x, y)
+    said = evaluate(model, [[0.0], [1.0]]).verdict()
+    assert "Caution: 3 of 200 values of y are far from all others (up to 9999) and make " in said
+    for method in ("residuals", "jackknife+", "conformal"):
+        lower, upper = model.predict_interval(x, method=method).T
+        assert (lower <= model.predict(x)).all()
+        assert (model.predict(x) <= upper).all()
+    y[[5, 60]] = 0
+    said = evaluate(ConditionalMean().fit(x, y)).verdict()
+    assert "1 of 200 values of y is far from all others (9999) and makes 100 % of its" in said
+
+
 def test_an_r2_of_few_rows_is_said_to_be_perhaps_chance():
     may_be_chance = "This is from 5 rows only, so R² may be chance."
     assert LeftOutFit(0.75, 0.1, np.ones(5)).sentence("y", ["a", "b"]) == (

@@ -122,6 +122,13 @@ def reach_of(who: str, level: float, gaps: Array) -> Array:
     return np.partition(gaps, place, axis=0)[place]
 
 
+def widened_to(ends: Array, predictions: Array) -> Array:
+    """Return intervals that contain the predictions: shapes (…, 2) and (…)."""
+    lower = np.minimum(ends[..., 0], predictions)
+    upper = np.maximum(ends[..., 1], predictions)
+    return np.stack([lower, upper], axis=-1)
+
+
 @dataclass(frozen=True, eq=False)
 class ResidualQuantiles:
     """Quantiles of y around a prediction.
