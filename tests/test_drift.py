@@ -95,7 +95,7 @@ def test_drift_is_found_and_remembered():
     assert all(each.test is None for each in detector.history_)
     assert detector.spent_ == pytest.approx(5 * 0.05 / 200)
     assert detector.verdict().startswith(
-        "Drift detected in 2 of 5 batches: batch 4, batch 5. (If nothing had drifted, the "
+        "Drift detected in 2 of 5 batches: batch 4, batch 5. (The probability of any false "
     )
     display = DriftDisplay.from_detector(detector).plot()
     assert [text.get_text() for text in display.ax_.get_xticklabels()] == [

@@ -377,7 +377,7 @@ def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
             print_sentence(console, each.verdict())
     if not has_alarm:
         _print_horizon(console, detector, results)
-    style = "bold"
+    style: str | None = "bold"
     if has_alarm:
         style = ALERT
     verdict = detector.verdict()
