@@ -101,6 +101,10 @@ def calibrated(
     order = np.random.default_rng(0).permutation(len(first))
     held_out = floor(CALIBRATION_SHARE * len(first))
     some, rest = np.sort(first[order[:held_out]]), np.flatnonzero(np.isin(groups, order[held_out:]))
+    if (y[rest] == y[rest][0]).all():
+        needed = "y must vary in the two thirds of the rows that the model is fitted to"
+        advice = "use method='jackknife+' or 'residuals'"
+        raise MuhatError("method='conformal'", needed, "one value", advice)
     columns: Array | None = None
     taken: Any = slice(None)
     if is_pairwise:
