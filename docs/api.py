@@ -58,8 +58,8 @@ ALSO = {
     "Parts of your own": """
         testing.Statistic testing.Witness selection.Rule stacking.Candidate stacking.GaussianFit
         stacking.WardMixtures stacking.NuSteps stacking.PlainMean stacking.IndependentBlocks
-        stacking.ClusterJitter figures.Plot figures.Bars figures.Axis figures.Series plots.draw
-        plots.Display errors.MuhatError""",
+        stacking.ClusterJitter stacking.GaussianCopula figures.Plot figures.Bars figures.Axis
+        figures.Series plots.draw plots.Display errors.MuhatError""",
     "The paper's theorems": """
         theory.theorem_1 theory.theorem_2 theory.theorem_3 theory.check_definition_1 theory.rates
         theory.admissible_fraction theory.characteristic_bound theory.shrink_components

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.integrate import simpson
 from scipy.optimize import minimize
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtri
+from scipy.stats import rankdata
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -32,6 +33,7 @@ from muhat.stacking import (
     Candidate,
     ClusterJitter,
     Folds,
+    GaussianCopula,
     GaussianFit,
     IndependentBlocks,
     LeftOutMoments,
@@ -46,7 +48,7 @@ from muhat.stacking import (
     default_candidates,
 )
 from muhat.stacking._candidates import mixture_of_clusters, wave_of_measure
-from muhat.stacking._sample import cut, orthogonal_frequencies
+from muhat.stacking._sample import cut, orthogonal_frequencies, waves_of
 from muhat.stacking._span import MAX_DRAWS, MONTE_CARLO_BUDGET, draws_for
 from muhat.stacking._stack import HeldOutGain, Stack, held_out_gain
 from muhat.stacking._weights import RIDGE, SUM_BONUS
@@ -118,6 +120,127 @@ def test_left_out_recombinations_equal_refitting_with_clusters_and_blocks_kept(c
             left = sample.without(rows)
             refit = Recombination(left.X, left.masses, labels[~rows], parts)
             np.testing.assert_allclose(wave, wave_of_measure(refit, waves, ~rows)[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("splits", [None, 5])
+def test_a_left_out_copula_equals_refitting_with_scores_kept(splits):
+    sample = a_sample(30, masses=np.linspace(1, 2, 30))
+    folds, waves = left_out_ways(sample, splits)
+    candidate = GaussianCopula()
+    (found,) = candidate.left_out(sample, folds, waves)
+    for rows, wave in zip(folds, found, strict=True):
+        refit = candidate.of_scores(sample.without(rows), sample.normal_scores[~rows])
+        assert len(refit.X) == (~rows).sum()
+        np.testing.assert_allclose(wave, wave_of_measure(refit, waves, ~rows)[0], atol=1e-12)
+
+
+class TestCopula:
+    """The columns' own distributions, with the dependence of normal ones."""
+
+    @staticmethod
+    def rows(n, rng):
+        """Two lognormal columns, of normal ones with correlation 0.8, and rounded counts."""
+        Z = (
+            rng.normal(size=(n, 3))
+            @ np.linalg.cholesky([[1, 0.8, 0], [0.8, 1, 0.3], [0, 0.3, 1]]).T
+        )
+        return np.c_[np.exp(Z[:, :2]), np.round(Z[:, 2])]
+
+    @staticmethod
+    def fitted(X, masses=None):
+        masses = np.full(len(X), 1 / len(X)) if masses is None else masses / masses.sum()
+        sample = StackSample(Gaussian(1.0), X, masses, len(X))
+        return sample, GaussianCopula().fit(sample)[0]
+
+    def test_it_is_the_law_if_that_is_a_copula(self):
+        X = self.rows(20_000, np.random.default_rng(0))
+        P = self.fitted(X)[1]
+        assert P.correlation[0, 1] == pytest.approx(0.8, abs=0.02)
+        assert P.correlation[0, 2] == pytest.approx(0, abs=0.03)
+        omega = np.random.default_rng(1).normal(size=(50, 3))
+        truth = waves_of(X @ omega.T).mean(axis=0)
+        drawn = waves_of(P.draw(20_000, np.random.default_rng(2)) @ omega.T).mean(axis=0)
+        np.testing.assert_allclose(drawn, truth, atol=0.03)
+        np.testing.assert_allclose(P.characteristic_function(omega), truth, atol=0.1)
+
+    def test_columns_keep_their_distributions(self):
+        X = self.rows(50, np.random.default_rng(0))
+        drawn = self.fitted(X)[1].draw(5000, np.random.default_rng(1))
+        for column, values in zip(drawn.T[:2], np.sort(X.T)[:2], strict=True):
+            below = column[:, None] < (values[1:] + values[:-1]) / 2
+            np.testing.assert_allclose(below.mean(axis=0), np.arange(1, 50) / 50, atol=0.02)
+        levels, counts = np.unique(X[:, 2], return_counts=True)
+        at_level = np.isclose(drawn[:, 2:], levels).mean(axis=0)
+        assert (np.abs(50 * at_level - counts) <= 2.01).all()  # the outermost rows reach beyond
+
+    def test_scores_are_those_of_ranks_where_values_are_apart_or_tied(self):
+        X = np.array([[3.0, 0], [1, 0], [2, 0], [2, 0], [9, 0], [5, 0]])
+        sample = self.fitted(X)[0]
+        expected = ndtri((rankdata(X[:, 0]) - 0.5) / 6)
+        np.testing.assert_allclose(sample.normal_scores[:, 0], expected - expected.mean())
+        np.testing.assert_allclose(sample.normal_scores[:, 1], 0, atol=1e-12)
+
+    def test_masses_are_counts(self):
+        X, counts = self.rows(30, np.random.default_rng(0)), np.arange(30) % 4 + 1
+        sample, weighted = self.fitted(X, counts)
+        repeated_sample, repeated = self.fitted(np.repeat(X, counts, axis=0))
+        size = 1 / (weighted.masses**2).sum()
+        off = ~np.eye(3, dtype=bool)
+        ratio = size / (size + 1) / (counts.sum() / (counts.sum() + 1))
+        np.testing.assert_allclose(weighted.correlation[off], ratio * repeated.correlation[off])
+        np.testing.assert_allclose(
+            np.repeat(sample.normal_scores, counts, axis=0), repeated_sample.normal_scores
+        )
+
+    def test_noise_does_not_move_it_where_values_of_unequal_mass_tie(self):
+        rng = np.random.default_rng(0)
+        X, masses = rng.integers(4, size=(40, 3)).astype(float), rng.uniform(0.2, 2, size=40)
+        X[:, 1] = 1
+        normals = rng.normal(size=(1000, 3))
+        before = self.fitted(X, masses)[1]
+        after = self.fitted(X + 1e-9 * rng.normal(size=X.shape), masses)[1]
+        np.testing.assert_allclose(after.at(normals), before.at(normals), atol=1e-4)
+        omega = rng.normal(size=(50, 3))
+        np.testing.assert_allclose(
+            after.characteristic_function(omega), before.characteristic_function(omega), atol=1e-6
+        )
+
+    def test_it_takes_part_with_2_to_100_columns(self):
+        X = np.random.default_rng(0).normal(size=(20, 101))
+        for d, expected in ((1, 0), (2, 1), (100, 1), (101, 0)):
+            names = StackedMean(candidates=[GaussianCopula()]).fit(X[:, :d]).names_
+            assert names == ["KME", "Gaussian copula"][: 1 + expected]
+
+    @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", Linear()], ids=str)
+    def test_degenerate_rows_have_a_copula(self, kernel):
+        for X in (np.ones((9, 2)), np.arange(9.0)[:, None] * [1, -2], np.eye(2)):
+            mu = StackedMean(kernel=kernel, candidates=[GaussianCopula()])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                assert np.isfinite(mu.fit(X).score_samples(X)).all()
+
+    def test_it_lowers_the_risk_on_skewed_columns_that_depend(self):
+        population = self.rows(4000, np.random.default_rng(1))
+        kernel = Gaussian(0.5 * Gaussian().resolve(population).bandwidth)
+        truth = Embedding(kernel, population, np.full(4000, 1 / 4000))
+        losses = []
+        for seed in range(20):
+            X = self.rows(50, np.random.default_rng([2, seed]))
+            some = (default_candidates()[:-1], default_candidates())
+            losses.append(
+                [
+                    StackedMean(kernel=kernel, candidates=each).fit(X).embedding_.distance(truth)
+                    ** 2
+                    for each in some
+                ]
+            )
+        without, with_it = np.mean(losses, axis=0)
+        assert with_it < 0.95 * without
+
+
+def test_waves_are_exponentials():
+    phases = np.r_[np.random.default_rng(0).normal(size=1000) * 100, np.pi * np.arange(-4, 5), 1e9]
+    np.testing.assert_allclose(waves_of(phases), np.exp(1j * phases), atol=1e-13)
 
 
 class TestRowsThatRepeat:
@@ -279,7 +402,8 @@ def test_recombinations_are_all_ways_to_put_rows_of_a_cluster_together(parts):
 
 def test_recombinations_take_part_as_points_that_are_drawn():
     X = np.random.default_rng(0).normal(size=(40, 3))
-    assert StackedMean().fit(X).names_[-2:] == ["2 blocks of features", "3 blocks of features"]
+    names = StackedMean().fit(X).names_
+    assert names[-3:] == ["2 blocks of features", "3 blocks of features", "Gaussian copula"]
     assert (
         StackedMean(kernel="laplacian").fit(X).names_[-1] == "jitter"
     )  # where Gaussians have no closed form

@@ -7,9 +7,10 @@ from muhat.stacking._candidates import (
     PlainMean,
     WardMixtures,
 )
+from muhat.stacking._copula import GaussianCopula
 from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._estimator import StackedMean, default_candidates
-from muhat.stacking._measures import Recombination
+from muhat.stacking._measures import Copula, Recombination
 from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
 from muhat.stacking._sample import Folds, RandomFourierMoments, StackSample
 from muhat.stacking._weights import LeftOutMoments
@@ -17,7 +18,9 @@ from muhat.stacking._weights import LeftOutMoments
 __all__ = [
     "Candidate",
     "ClusterJitter",
+    "Copula",
     "Folds",
+    "GaussianCopula",
     "GaussianFit",
     "IndependentBlocks",
     "LeftOutMoments",

@@ -17,7 +17,7 @@ from muhat._validation import whole_number
 from muhat.errors import MuhatError
 from muhat.filters import NuMethod
 from muhat.kernels import Mixture
-from muhat.stacking._measures import Measure, Recombination, measure_from
+from muhat.stacking._measures import Drawn, Measure, measure_from
 from muhat.stacking._sample import (
     MIN_SIZE_SPARSE,
     ROWS_PER_CHUNK,
@@ -59,7 +59,7 @@ class Candidate(BaseEstimator, ABC):
             raise MuhatError(type(self).__name__, needed, repr(measures)[:60])
         found: list[Measure] = []
         for measure in measures:
-            if not isinstance(measure, Mixture | Recombination):
+            if not isinstance(measure, Mixture | Drawn):
                 if (
                     np.shape(measure) != (sample.n,)
                     or not np.isfinite(np.asarray(measure, dtype=float)).all()
@@ -91,7 +91,7 @@ def whole_numbers(part: Candidate, name: str, values: Any, least: int) -> list[i
 
 def wave_of_measure(measure: Measure, waves: RandomFourierMoments, rows: Array) -> Array:
     """Return the wave of a measure made from some rows, of shape (1, frequencies)."""
-    if isinstance(measure, Mixture | Recombination):
+    if isinstance(measure, Mixture | Drawn):
         return measure_from(measure, waves.sample.center).characteristic_function(
             waves.frequencies
         )[None]

@@ -32,6 +32,7 @@ from muhat.errors import MuhatError, MuhatTypeError
 from muhat.kernels import Kernel, Precomputed
 from muhat.kernels._base import terms
 from muhat.stacking._candidates import Candidate, GaussianFit, NuSteps, PlainMean, WardMixtures
+from muhat.stacking._copula import GaussianCopula
 from muhat.stacking._embedding import MixedEmbedding
 from muhat.stacking._recombined import ClusterJitter, IndependentBlocks
 from muhat.stacking._sample import StackSample
@@ -62,9 +63,9 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
     """The kernel mean as a weighted average of several estimates, weighted by leave-one-out.
 
     The stacked mean is Σ_m w_m μ_m with weights w ≥ 0. The candidates μ_m are the plain mean, the
-    ν-method after several numbers of steps, Gaussians, mixtures of Gaussians on clusters, and
-    features recombined in blocks. Smooth candidates help where the characteristic function of P is
-    nearly zero, which filters of the kernel mean cannot exploit.
+    ν-method after several numbers of steps, Gaussians, mixtures of Gaussians on clusters, features
+    recombined in blocks, and a Gaussian copula. Smooth candidates help where the characteristic
+    function of P is nearly zero, which filters of the kernel mean cannot exploit.
 
     The weights minimise wᵀBw − 2aᵀw + 0.2 R̂ ‖w − 1/M‖², an estimate of the squared distance
     ‖μ − μ_P‖² in the RKHS with a penalty. B_mm' and a_m are the means over i of ⟨μ_m, μ_m'⟩ and
@@ -340,6 +341,7 @@ def default_candidates(kernel: Kernel | None = None) -> list[Candidate]:
         WardMixtures(),
         WardMixtures(whiten=True),
         IndependentBlocks(),
+        GaussianCopula(),
     ]
     if kernel is not None and not kernel.has_gaussian_means:
         found.append(ClusterJitter())

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.sparse import csr_array
+from scipy.special import ndtri
 
 from muhat._arrays import Array, slices
 from muhat.gram._problem import dimension_of
@@ -37,6 +38,9 @@ TIE_SHARE = 1e-3
 Equal heights in Ward's tree would otherwise be ordered by rounding, and a change of 1e-9 would
 change the clusters.
 """
+
+RANK_REACH = 0.1
+"""How near values count in part in each other's ranks, as a share of the feature's spread."""
 
 N_ROWS_FOR_DISTINCT = 500
 """Rows among which the distinct ones, and the components that share the variance, are counted."""
@@ -100,12 +104,7 @@ class StackSample:
     @cached_property
     def tree_of_features(self) -> Array:
         """Average linkage of the features by 1 − |correlation|, with heights 0, 1, …"""
-        X = self._scaled
-        spread = np.sqrt(self.masses @ X**2)
-        spread = np.hypot(
-            spread, TIE_SHARE * spread.max()
-        )  # a feature that is constant but for noise has no direction
-        X = np.divide(X, spread, out=np.zeros_like(X), where=spread > 0)
+        X = self._in_unit_spread
         apart = 1 - np.abs((self.masses * X.T) @ X)
         apart += TIE_SHARE * np.random.default_rng(0).random(apart.shape)  # breaks ties
         tree = linkage(
@@ -113,6 +112,26 @@ class StackSample:
         )
         tree[:, 2] = np.arange(len(tree))
         return tree
+
+    @cached_property
+    def normal_scores(self) -> Array:
+        """Φ⁻¹ of the share of rows below each value, smoothed: continuous also where values tie.
+
+        Every row counts in part, linearly, within a tenth of a feature's spread of its value.
+        """
+        found = np.empty_like(self.X)
+        for j, values in enumerate(self._in_unit_spread.T):
+            order = np.argsort(values, kind="stable")
+            sorted_values, shares = values[order], np.cumsum(self.masses[order])
+            # The integral of the share below: straight between the values, and of slope one after.
+            ends = np.append(sorted_values, sorted_values[-1] + 2 * RANK_REACH)
+            integral = np.append(0, np.cumsum(shares * np.diff(ends)))
+            above, below = (
+                np.interp(values + step, ends, integral) for step in (RANK_REACH, -RANK_REACH)
+            )
+            least = np.finfo(float).eps  # the mass of a row may be less
+            found[:, j] = ndtri(np.clip((above - below) / (2 * RANK_REACH), least, 1 - least))
+        return found - self.masses @ found
 
     @cached_property
     def n_distinct(self) -> float:
@@ -158,6 +177,16 @@ class StackSample:
         """The rows, centred and in a unit in which no square overflows."""
         X = self.X - self.center
         return X / (np.abs(X).max() or 1.0)
+
+    @cached_property
+    def _in_unit_spread(self) -> Array:
+        """The rows with features of mean zero and variance one, or zero if constant."""
+        X = self._scaled
+        spread = np.sqrt(self.masses @ X**2)
+        spread = np.hypot(
+            spread, TIE_SHARE * spread.max()
+        )  # a feature that is constant but for noise has no direction
+        return np.divide(X, spread, out=np.zeros_like(X), where=spread > 0)
 
     def _tree(self, X: Array) -> tuple[Array, Array, Array]:
         """Return Ward's tree of at most 2000 rows, with ties broken by fixed noise."""
@@ -265,14 +294,14 @@ class RandomFourierMoments:
 
     @cached_property
     def _all_waves(self) -> Array:
-        return _wave(self._phases)
+        return waves_of(self._phases)
 
     def _waves(self) -> Iterator[tuple[slice, Array]]:
         if self.sample.n <= ROWS_PER_CHUNK:
             yield slice(None), self._all_waves
             return
         for rows, phases in self._blocks():
-            yield rows, _wave(phases)
+            yield rows, waves_of(phases)
 
     @cached_property
     def squares(self) -> Array:
@@ -307,11 +336,17 @@ class RandomFourierMoments:
         return indicators(cells[rows], count, self.sample.masses[rows])
 
 
-def _wave(phases: Array) -> Array:
-    """Return exp(iφ), in half the time that the exponential of complex numbers takes."""
+def waves_of(phases: Array) -> Array:
+    """Return exp(iφ) as (1 − t²)/(1 + t²) + 2it/(1 + t²), t = tan φ/2.
+
+    NumPy computes the tangents of many numbers at once, but exponentials, cosines and sines one by
+    one.
+    """
     wave = np.empty(phases.shape, dtype=complex)
-    np.cos(phases, out=wave.real)
-    np.sin(phases, out=wave.imag)
+    tangent = np.tan(phases / 2)
+    share = 1 / (1 + tangent**2)
+    np.subtract(2 * share, 1, out=wave.real)
+    np.multiply(2 * tangent, share, out=wave.imag)
     return wave
 
 

@@ -11,7 +11,7 @@ from muhat._arrays import Array
 from muhat.embedding import Element, Embedding
 from muhat.kernels import Kernel, Mixture
 from muhat.stacking._embedding import MixedEmbedding
-from muhat.stacking._measures import Measure, Recombination, draw_from
+from muhat.stacking._measures import Drawn, Measure, draw_from
 from muhat.stacking._sample import StackSample
 
 MONTE_CARLO_BUDGET = 0.005
@@ -51,7 +51,7 @@ class Span:
         for m, measure in enumerate(measures):
             if isinstance(measure, Mixture) and closed:
                 mixtures[m] = measure
-            elif isinstance(measure, Mixture | Recombination):
+            elif isinstance(measure, Mixture | Drawn):
                 points.append(draw_from(measure, n_draws, rng))
                 on_points.append(np.zeros((n_draws, count)))
                 on_points[-1][:, m] = 1 / n_draws
@@ -103,7 +103,7 @@ def combination(
     """
     weights = np.zeros(sample.n)
     mixtures: list[tuple[float, Mixture]] = []
-    drawn: list[tuple[float, Mixture | Recombination]] = []
+    drawn: list[tuple[float, Mixture | Drawn]] = []
     for weight, measure in zip(w.tolist(), measures, strict=True):
         if isinstance(measure, np.ndarray):
             weights += weight * measure

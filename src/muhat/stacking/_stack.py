@@ -11,7 +11,7 @@ from muhat._arrays import Array, slices
 from muhat.errors import MuhatError
 from muhat.kernels import Mixture
 from muhat.stacking._candidates import Candidate, wave_of_measure
-from muhat.stacking._measures import Measure, Recombination
+from muhat.stacking._measures import Drawn, Measure
 from muhat.stacking._sample import (
     N_FOLDS,
     ROWS_PER_CHUNK,
@@ -85,7 +85,7 @@ class Stack:
 
 def total_mass(measure: Measure) -> float:
     """Return the total mass of an estimate."""
-    if isinstance(measure, Mixture | Recombination):
+    if isinstance(measure, Mixture | Drawn):
         return 1.0
     return float(measure.sum())
 
