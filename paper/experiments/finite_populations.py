@@ -154,7 +154,7 @@ def settings(quick: bool) -> Settings:
         "mixtures": list(SETS),
         "hard": list(HARD_LAWS),
         "kernels": kernels,
-        "samples": {"20": 16, "50": 24, "200": 4},
+        "samples": {"20": 24, "50": 32, "200": 8, "1000": 3},
         "population": 1500,
         "points": 500,
         "frequencies": 512,
