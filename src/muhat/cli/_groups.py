@@ -125,7 +125,7 @@ def groups_command(
     one_hot: OneHot = False,
     missing: Missing = "error",
     separator: Separator = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
     out: FigureFile = None,
     report: ReportFile = None,
     save_to: ModelFile = None,

@@ -126,7 +126,7 @@ def two_samples_command(
     one_hot: OneHot = False,
     missing: Missing = "error",
     separator: Separator = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
     out: FigureFile = None,
     report: ReportFile = None,
     as_json: AsJson = False,

@@ -386,7 +386,7 @@ def open_batches(
     one_hot: bool = False,
     missing: str = "error",
     separator: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
 ) -> FileBatches:
     """Open a file for reading in batches; it can be larger than memory.
 
@@ -420,8 +420,10 @@ def open_batches(
     separator : str, default=None
         The separator of a text file: a character, ``"tab"``, or ``"space"`` for any blanks; by
         default it is detected from the first lines.
-    decimal : {".", ","}, default="."
-        The decimal sign of a text file.
+    decimal : {".", ","}, default=None
+        The decimal sign of a text file. By default it is a point, and a column of a file separated
+        by semicolons is refused if its points look like thousands separators, such as 2.440 beside
+        785.
 
     Returns
     -------
@@ -469,7 +471,7 @@ def read_table(
     one_hot: bool = False,
     missing: str = "error",
     separator: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
 ) -> DataSet:
     """Read a table from a file into memory, with the arguments of `open_batches`.
 
@@ -512,11 +514,11 @@ def has_decimal_commas(path: Path, separator: str | None) -> bool:
 
 def _check_settings(selection: ColumnSelection) -> None:
     """Raise MuhatError for an invalid setting, by the name that the reader gave it."""
-    for name, values in (("missing", ("error", "drop")), ("decimal", (".", ","))):
+    for name, values in (("missing", ("error", "drop")), ("decimal", (".", ",", None))):
         given = getattr(selection, name)
         if given in values:
             continue
-        valid = " or ".join(map(repr, values))
+        valid = " or ".join(map(repr, values[:2]))
         if IN_COMMAND.get():
             raise MuhatError(f"--{name}", f"{valid} is needed", repr(given))
         raise MuhatError("open_batches", f"{name} must be {valid}", repr(given))
@@ -539,7 +541,7 @@ def _opened(path: Path, who: str, selection: ColumnSelection, separator: str | N
         return TextTable(path, who, selection, separator)
     if separator is not None:
         _raise_text_option(who, "separator", ending)
-    if selection.decimal != ".":
+    if selection.decimal not in (None, "."):
         _raise_text_option(who, "decimal", ending)
     if ending in (".npy", ".npz"):
         return NumpyTable(path, who, selection)
