@@ -240,6 +240,7 @@ def _files_as_groups(
     if len(files) < 2:
         needed = "a column of groups, or a file for each group, is needed"
         raise MuhatError("muhat groups", needed, "1 file", "name the column of groups with --by")
+    _check_different(files)
     samples = []
     for file, each in zip(files, readings_of(files, reading), strict=True):
         samples.append(read_sample(file, each, one_hot, list(design.values())))
@@ -258,6 +259,17 @@ def _files_as_groups(
         columns += sample.not_numbers
     table = replace(tables[0], name=f"{len(files)} files", data=rows)
     return _GroupedSample(table, groups, of_design, left_out_text(columns, dropped))
+
+
+def _check_different(files: Sequence[Path]) -> None:
+    """Raise MuhatError for a file given twice, whose rows would be counted twice."""
+    seen: set[Path] = set()
+    for file in files:
+        path = file.resolve()
+        if path in seen:
+            needed, advice = "a different file for each group is needed", "give each file once"
+            raise MuhatError("muhat groups", needed, f"{file} twice", advice)
+        seen.add(path)
 
 
 def _python_lines(
