@@ -52,7 +52,15 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._progress import spinner
 from muhat.cli._reading import reading_options, readings_of, sample_names, show_notes, without
-from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
+from muhat.cli._samples import (
+    ReadSample,
+    are_large,
+    encoded,
+    opened,
+    read_sample,
+    text_and_numbers,
+    values_of,
+)
 from muhat.data import INDICATOR, DataSet, FileBatches, text_column_of
 from muhat.data._errors import first_quoted
 from muhat.errors import MuhatError
@@ -291,6 +299,10 @@ def _as_reference(detector: DriftDetector, batch: ReadSample) -> DataSet:
             columns.append(name)
         elif text is not None:
             values[text].append(name.removeprefix(text + INDICATOR))
+        elif name in (*batch.words, *batch.not_numbers):
+            raise text_and_numbers(name, batch.who, "the reference")
+        elif source := text_column_of(name, batch.table.feature_names):
+            raise text_and_numbers(source, "the reference", batch.who)
         else:
             raise FileError(lacks_columns(batch.who, [name], "the reference has", batch.names))
     more = without(batch.table.feature_names, columns)
