@@ -514,6 +514,53 @@ def test_a_separator_of_a_file_without_text_is_refused(tmp_path):
         read_table(tmp_path / "data.npy", separator=";")
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("header", ["a;b\n", ""])
+@pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "SEP=;\n"])
+def test_a_first_line_for_excel_names_the_separator(tmp_path, first, header, encoding):
+    path = written(tmp_path, f"{first}{header}1;2.5\n-3;4e-3\n", encoding=encoding)
+    table = read_table(path)
+    np.testing.assert_array_equal(table.data, NUMBERS)
+    assert table.feature_names == (("a", "b") if header else ("column 1", "column 2"))
+    wrong = written(tmp_path, f"{first}a;b\n1;2.5\n1;x\n", encoding=encoding)
+    assert "'x' in line 4" in refused(wrong)
+
+
+def test_a_given_separator_wins_over_that_of_a_first_line_for_excel(tmp_path):
+    path = written(tmp_path, "sep=,\na;b\n1;2.5\n-3;4e-3\n")
+    np.testing.assert_array_equal(read_table(path, separator=";").data, NUMBERS)
+    tabs = written(tmp_path, "sep=\t\na\tb\n1\t2.5\n-3\t4e-3\n")
+    np.testing.assert_array_equal(read_table(tabs).data, NUMBERS)
+
+
+@pytest.mark.parametrize("separator", [";", ","])
+def test_an_empty_last_column_without_a_name_is_left_out_and_named(tmp_path, separator):
+    text = "a;b;\n1;2.5;\n-3;4e-3;\n".replace(";", separator)
+    table = read_table(written(tmp_path, text))
+    np.testing.assert_array_equal(table.data, NUMBERS)
+    assert (table.feature_names, table.left_out) == (("a", "b"), ())
+    said = "data.csv: Left out: the last column, which has no name and no values."
+    assert table.notes[0].endswith(said)
+    two = read_table(written(tmp_path, text.replace("\n", f"{separator}\n")))
+    assert "the last 2 columns, which have no names" in two.notes[0]
+    bare = read_table(written(tmp_path, text[text.index("\n") + 1 :]))
+    assert bare.feature_names == ("column 1", "column 2")
+    named = written(tmp_path, text.replace("\n", "c\n", 1))
+    assert "column 'c' must have no missing values" in refused(named)
+
+
+@pytest.mark.parametrize("n_before", [2000, 0])
+def test_a_value_in_a_last_column_without_a_name_is_never_lost(tmp_path, n_before):
+    text = "".join(["a;b;\n", "1;2;\n" * n_before, "3;4;5\n"])
+    path = written(tmp_path, text)
+    if n_before:
+        sentence = refused(path)
+        needed = "the last column must be empty, as in the first rows, or have a name, got '5'"
+        assert f"{needed} in line 2002." in sentence
+    else:
+        assert read_table(path).data.tolist() == [[3, 4, 5]]
+
+
 def test_comments_are_no_rows_but_lines(tmp_path):
     text = '# made "here"\n\na,b\n# units, too\n1,2.5\n  # one more\n-3,4e-3\n'
     table = read_table(written(tmp_path, text))

@@ -147,6 +147,11 @@ class FileBatches:
             first = next(iter(not_numbers.values()))
             sentence = f"Left out: {', '.join(not_numbers)} (not numbers: {first!r})."
             found.append(f"{sentence} {self._on_commas}".rstrip())
+        if self._table.n_empty == 1:
+            found.append("Left out: the last column, which has no name and no values.")
+        elif self._table.n_empty:
+            many = f"the last {self._table.n_empty} columns"
+            found.append(f"Left out: {many}, which have no names and no values.")
         if self._dropped and self._dropped.n:
             found.append(self._dropped.sentence())
         for name, values in self._unknown.items():
@@ -394,9 +399,9 @@ def open_batches(
     ----------
     path : str or path
         One of: a text file (``.csv``, ``.tsv`` or ``.txt``, also compressed, such as ``.csv.gz``)
-        with or without a header, with any of the usual separators, and with comments after ``#``; a
-        ``.parquet`` file, or a folder of ``.parquet`` files with the same columns, read in the
-        order of their names; a ``.feather`` or ``.arrow`` file; a NumPy array in ``.npy`` or
+        with or without a header, with any of the usual separators, and with comments after ``#`` or
+        a first line such as ``sep=;``; a ``.parquet`` file, or a folder of ``.parquet`` files with
+        the same columns, read in the order of their names; a ``.feather`` or ``.arrow`` file; a NumPy array in ``.npy`` or
         ``.npz``; or ``"-"`` for standard input, which is copied to a temporary file. All except
         NumPy files need ``pip install 'muhat[cli]'``.
     drop : sequence of str, default=()

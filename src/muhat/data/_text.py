@@ -88,7 +88,8 @@ class TextTable(FileTable):
         self.separator = layout.separator
         self.width = layout.width
         self.header_lines = layout.header_lines
-        self.names = self._distinct_names(layout.titles)
+        self.n_empty = layout.width - layout.width_with_values
+        self.names = self._distinct_names(layout.titles[: layout.width_with_values])
         self._choose_columns(layout)
         self._check_thousands(layout.rows)
         for sentence in layout.warnings():
@@ -266,6 +267,8 @@ class TextTable(FileTable):
                 kinds[f"{place}"] = pyarrow.bool_()
         for name in word_places:
             kinds[name] = pyarrow.string()
+        for place in range(len(self.names), self.width):
+            kinds[f"{place}"] = pyarrow.null()
         return reader.read_csv(
             pyarrow.BufferReader(_arrow_buffer(text.encode("utf-8", "surrogateescape"))),
             reader.ReadOptions(
@@ -326,6 +329,10 @@ class TextTable(FileTable):
         if len(fields) != self.width:
             needed = f"every line must have {self.width} fields, as the first line has"
             raise RowsError(self.who, needed, len(fields), place=place, at_row=True)
+        for field in fields[len(self.names) :]:
+            if field:
+                needed = "the last column must be empty, as in the first rows, or have a name"
+                raise RowsError(self.who, needed, repr(field), place=place, at_row=True)
         numbers = []
         for name, column in zip(self.columns, self.kept, strict=True):
             field = fields[column]
