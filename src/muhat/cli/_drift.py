@@ -61,7 +61,7 @@ from muhat.cli._samples import (
     text_and_numbers,
     values_of,
 )
-from muhat.data import INDICATOR, DataSet, FileBatches, text_column_of
+from muhat.data import INDICATOR, DataSet, FileBatches, alike_values_note, text_column_of
 from muhat.data._errors import first_quoted
 from muhat.errors import MuhatError
 from muhat.persistence import load
@@ -329,6 +329,9 @@ def _unknown_values(batch: ReadSample, values: dict[str, list[str]]) -> list[str
             found.append(
                 f"{batch.who}: {rows} {value} ({first_quoted(Counter(unknown.tolist()))})."
             )
+            alike = alike_values_note(name, [*known, *np.unique(unknown).tolist()])
+            if alike:
+                found.append(alike)
     return found
 
 

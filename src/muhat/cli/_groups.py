@@ -50,7 +50,13 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._progress import spinner
 from muhat.cli._reading import left_out_text, reading_options, readings_of, sample_names
-from muhat.cli._samples import check_same_columns, encoded, read_sample, values_of
+from muhat.cli._samples import (
+    alike_values_notes,
+    check_same_columns,
+    encoded,
+    read_sample,
+    values_of,
+)
 from muhat.cli._testing import checked_level, checked_tolerance
 from muhat.data import DataSet
 from muhat.errors import MuhatError
@@ -226,10 +232,11 @@ def _file_by_column(
             needed = "--by, --strata, --clusters and --pairs need different columns"
             raise MuhatError("muhat groups", needed, f"{column!r} twice")
     sample = read_sample(files[0], reading, one_hot, labels)
-    table = encoded(sample, sample.table.feature_names, values_of([sample]))
+    values = values_of([sample])
+    table = encoded(sample, sample.table.feature_names, values)
     of_design = {name: sample.labels[column] for name, column in design.items()}
     dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
-    left_out = left_out_text(sample.not_numbers, [dropped])
+    left_out = left_out_text(sample.not_numbers, [dropped]) + alike_values_notes(values)
     return _GroupedSample(table, sample.labels[by], of_design, left_out)
 
 
@@ -258,7 +265,8 @@ def _files_as_groups(
         dropped.append((label, sample.n_dropped, sample.n_dropped + len(sample.numbers)))
         columns += sample.not_numbers
     table = replace(tables[0], name=f"{len(files)} files", data=rows)
-    return _GroupedSample(table, groups, of_design, left_out_text(columns, dropped))
+    left_out = left_out_text(columns, dropped) + alike_values_notes(values)
+    return _GroupedSample(table, groups, of_design, left_out)
 
 
 def _check_different(files: Sequence[Path]) -> None:

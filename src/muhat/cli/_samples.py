@@ -19,6 +19,7 @@ from muhat.data import (
     ColumnMoments,
     DataSet,
     FileBatches,
+    alike_values_note,
     check_few_values,
     indicators_of,
     open_batches,
@@ -147,6 +148,12 @@ def values_of(samples: Sequence[ReadSample]) -> dict[str, list[str]]:
         check_few_values(name, values)
         found[name] = values
     return found
+
+
+def alike_values_notes(values: dict[str, list[str]]) -> tuple[str, ...]:
+    """Return a sentence for each text column with values that differ in case or spaces only."""
+    found = (alike_values_note(name, each) for name, each in values.items())
+    return tuple(filter(None, found))
 
 
 def indicators(name: str, values: dict[str, list[str]]) -> list[str]:

@@ -61,6 +61,7 @@ from muhat.cli._reading import (
 )
 from muhat.cli._samples import (
     LargeSample,
+    alike_values_notes,
     are_large,
     check_same_columns,
     encoded,
@@ -344,7 +345,8 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
         columns += sample.not_numbers
     _check_sizes(str(files[0]), tables)
     numbers = samples[0].numbers, samples[1].numbers
-    return _SamplePair(tables[0], tables[1], numbers, left_out_text(columns, dropped))
+    left_out = left_out_text(columns, dropped) + alike_values_notes(values)
+    return _SamplePair(tables[0], tables[1], numbers, left_out)
 
 
 def _one_file(
@@ -355,7 +357,8 @@ def _one_file(
         needed, advice = "one file is needed with --by", "leave out --by to compare two files"
         raise MuhatError("--by", needed, len(files), advice)
     sample = read_sample(files[0], reading, one_hot, [by])
-    table = encoded(sample, sample.table.feature_names, values_of([sample]))
+    values = values_of([sample])
+    table = encoded(sample, sample.table.feature_names, values)
     labels = sample.labels[by]
     groups = groups_in_order(labels.tolist())
     if len(groups) != 2:
@@ -371,7 +374,7 @@ def _one_file(
         numbers.append(sample.numbers[rows])
     _check_sizes(tables[0].name, tables)
     dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
-    left_out = left_out_text(sample.not_numbers, [dropped])
+    left_out = left_out_text(sample.not_numbers, [dropped]) + alike_values_notes(values)
     return _SamplePair(tables[0], tables[1], (numbers[0], numbers[1]), left_out)
 
 

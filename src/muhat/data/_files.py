@@ -8,9 +8,10 @@ import tempfile
 import warnings
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,7 +25,12 @@ from muhat._validation import whole_number
 from muhat._wording import rows_text
 from muhat.data._arrow import ArrowTable
 from muhat.data._errors import RowsError, first_quoted, no_rows, raise_unreadable
-from muhat.data._indicators import check_few_values, check_no_indicators, indicators_of
+from muhat.data._indicators import (
+    alike_values_note,
+    check_few_values,
+    check_no_indicators,
+    indicators_of,
+)
 from muhat.data._layout import rows_have_decimal_commas
 from muhat.data._numpy import NumpyTable
 from muhat.data._paths import (
@@ -144,9 +150,12 @@ class FileBatches:
         found = []
         not_numbers = self._table.not_numbers
         if not_numbers:
-            first = next(iter(not_numbers.values()))
-            sentence = f"Left out: {', '.join(not_numbers)} (not numbers: {first!r})."
+            sentence = f"Left out: {_listed_by_kind(not_numbers)}."
             found.append(f"{sentence} {self._on_commas}".rstrip())
+        for name, values in self.categories.items():
+            sentence = alike_values_note(name, values)
+            if sentence:
+                found.append(sentence)
         if self._table.n_empty == 1:
             found.append("Left out: the last column, which has no name and no values.")
         elif self._table.n_empty:
@@ -401,9 +410,9 @@ def open_batches(
         One of: a text file (``.csv``, ``.tsv`` or ``.txt``, also compressed, such as ``.csv.gz``)
         with or without a header, with any of the usual separators, and with comments after ``#`` or
         a first line such as ``sep=;``; a ``.parquet`` file, or a folder of ``.parquet`` files with
-        the same columns, read in the order of their names; a ``.feather`` or ``.arrow`` file; a NumPy array in ``.npy`` or
-        ``.npz``; or ``"-"`` for standard input, which is copied to a temporary file. All except
-        NumPy files need ``pip install 'muhat[cli]'``.
+        the same columns, read in the order of their names; a ``.feather`` or ``.arrow`` file; a
+        NumPy array in ``.npy`` or ``.npz``; or ``"-"`` for standard input, which is copied to a
+        temporary file. All except NumPy files need ``pip install 'muhat[cli]'``.
     drop : sequence of str, default=()
         Names of columns to leave out, such as a label. These columns can contain anything.
     rows : int, default=8192
@@ -515,6 +524,23 @@ def has_decimal_commas(path: Path, separator: str | None) -> bool:
     if path.is_dir() or ending_of(path).removesuffix(".gz") not in TEXT_ENDINGS:
         return False
     return rows_have_decimal_commas(path, str(path), separator)
+
+
+def _listed_by_kind(columns: Mapping[str, object]) -> str:
+    """Return columns that are not numbers, given a value of each: "ts (dates)"."""
+    dates: list[str] = []
+    others: list[str] = []
+    for name, value in columns.items():
+        if isinstance(value, date):
+            dates.append(name)
+        else:
+            others.append(name)
+    kinds = []
+    if others:
+        kinds.append(f"{', '.join(others)} (not numbers: {columns[others[0]]!r})")
+    if dates:
+        kinds.append(f"{', '.join(dates)} (dates)")
+    return ", ".join(kinds)
 
 
 def _check_settings(selection: ColumnSelection) -> None:
