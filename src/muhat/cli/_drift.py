@@ -376,7 +376,10 @@ def _check_same_options(context: Context, detector: DriftDetector, state: Path) 
 def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
     """Print a line for each new batch, the alarms as sentences, and the verdict on all."""
     console = console_of()
-    rows = rows_text(len(detector.reference_))
+    kept, n = len(detector.reference_), detector.n_reference_rows_
+    rows = rows_text(kept)
+    if n > kept:
+        rows = f"{kept:,} random rows of {n:,}"
     d = detector.n_features_in_
     columns = count(d, "column")
     n = detector.n_batches_
