@@ -78,6 +78,14 @@ def test_files_of_the_same_name_in_two_folders_are_two_groups(shops, tmp_path):
     assert sorted(each["group"] for each in groups) == ["one/data", "two/data"]
 
 
+def test_two_groups_come_in_the_order_of_the_file(shops):
+    rows = pd.concat([shops.assign(time="before"), shops.assign(time="after", price=9.0)])
+    rows.drop(columns=["shop", "day"]).to_csv("times.csv", index=False)
+    verdict = run("times.csv", "--by", "time", *FEW).stdout.splitlines()[-1]
+    assert verdict.startswith("before (80 rows) and after (80 rows) differ")
+    assert "in after than in before" in verdict or "in after (" in verdict
+
+
 def test_the_means_are_saved_and_applied(shops):
     result = run("sales.csv", "--by", "shop", "--drop", "day", "--save", "means.muhat", *FEW)
     assert result.stdout.endswith("Saved: means.muhat\n")

@@ -194,7 +194,9 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
     )
     assert found["verdict"].startswith(worse)
     inside = " % of the true values of far."
-    shift = "Caution: the rows of far are distributed differently from the training rows (p ≤ 0.001), "
+    shift = (
+        "Caution: the rows of far are distributed differently from the training rows (p ≤ 0.001), "
+    )
     shift += "most of all in a (higher in far)."
     assert inside in found["verdict"]
     assert found["verdict"].endswith(f" may be much too narrow. {shift}")
@@ -246,7 +248,9 @@ def test_a_useless_model_is_not_said_to_do_as_well_on_new_rows(folder):
 def test_new_rows_without_the_target_are_tested_for_drift(folder):
     elsewhere().drop(columns="y").to_csv("far.csv", index=False)
     result = run("train.csv", "far.csv", "--target", "y")
-    shift = "Caution: the rows of far are distributed differently from the training rows (p ≤ 0.001), "
+    shift = (
+        "Caution: the rows of far are distributed differently from the training rows (p ≤ 0.001), "
+    )
     shift += "most of all in a (higher in far)."
     assert f"{shift} Predictions and intervals may be wrong." in " ".join(result.stdout.split())
 

@@ -17,6 +17,7 @@ from rich.table import Table
 from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
+from muhat._labels import labels_in_order
 from muhat._python_lines import options_set, two_files_lines, two_groups_lines
 from muhat._text import count
 from muhat._wording import is_at_floor, listed_names, rows_text
@@ -360,7 +361,7 @@ def _one_file(
     values = values_of([sample])
     table = encoded(sample, sample.table.feature_names, values)
     labels = sample.labels[by]
-    groups = groups_in_order(labels.tolist())
+    groups = labels_in_order(labels.tolist())
     if len(groups) != 2:
         listed = listed_names(map(repr, groups), 3)
         needed, advice = f"column {by!r} must have two values", ""
@@ -383,15 +384,6 @@ def _check_sizes(who: str, tables: Sequence[DataSet]) -> None:
     first, second = tables
     if len(first.data) + len(second.data) < MIN_ROWS_TOGETHER:
         raise MuhatError(who, "it must have at least 2 rows", "1 row")
-
-
-def groups_in_order(labels: Sequence[str]) -> list[str]:
-    """Return the different labels: numbers as they rise, others in the order of the file."""
-    groups = list(dict.fromkeys(labels))
-    try:
-        return sorted(groups, key=float)
-    except ValueError:
-        return groups
 
 
 def _group_name(by: str, value: str) -> str:
