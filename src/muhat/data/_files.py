@@ -152,8 +152,8 @@ class FileBatches:
         if not_numbers:
             sentence = f"Left out: {_listed_by_kind(not_numbers)}."
             found.append(f"{sentence} {self._on_commas}".rstrip())
-        for name, values in self.categories.items():
-            sentence = alike_values_note(name, values)
+        for name, known in self.categories.items():
+            sentence = alike_values_note(name, known)
             if sentence:
                 found.append(sentence)
         if self._table.n_empty == 1:
