@@ -356,6 +356,20 @@ def run(*arguments):
     return CliRunner().invoke(command_line(), ["drift", *map(str, arguments)])
 
 
+def test_a_thinned_reference_says_of_how_many_rows_it_is_drawn(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made(6200).to_parquet("big.parquet")
+    made(40).to_parquet("new.parquet")
+    result = run("big.parquet", "new.parquet", "--save", "s.muhat", "--report", "p.html")
+    assert result.stdout.startswith("reference: 5,000 random rows of 6,200, 2 columns; alpha")
+    assert "drawn from 6,200, of 2 columns" in Path("p.html").read_text()
+    again = run("new.parquet", "--resume", "s.muhat")
+    assert again.stdout.startswith("reference: 5,000 random rows of 6,200, 2 columns; alpha")
+    old = muhat.load("s.muhat")
+    del old._reference_spacing  # as in states of earlier versions
+    assert old.n_reference_rows_ == 5000
+
+
 def test_new_files_get_a_table_a_verdict_and_a_time_line(files):
     options = ["reference.parquet", *files, "--drop", "kind"]
     result = run(*options, "--out", "drift.svg")

@@ -212,6 +212,76 @@ def test_thousands_separators_are_called_so(tmp_path, value, advice):
     assert f"column 'a' has thousands separators, as {value!r} in line 2; {advice}." in sentence
 
 
+@pytest.mark.parametrize(
+    "values",
+    [["2.440", "1.038", "785", "612"], ["785", "-1.038", "", "0"], ["999", "1.000", "12.000"]],
+)
+def test_points_that_look_like_thousands_separators_are_refused_between_semicolons(
+    tmp_path, values
+):
+    rows = [f"{value};0.5" for value in values]
+    path = written(tmp_path, "\n".join(["sales;x", *rows, ""]))
+    sentence = refused(path)
+    assert "column 'sales' seems to have points as thousands separators, as '" in sentence
+    advice = "remove the points, or use decimal='.' if they are decimal points."
+    assert sentence.endswith(advice)
+    read = read_table(path, decimal=".", missing="drop")
+    assert read.data[:, 0].tolist() == [float(each) for each in values if each]
+    assert read_table(path, drop=["sales"]).feature_names == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("values", "separator"),
+    [
+        (["2.440", "1.038", "785"], ","),
+        (["2.440", "1.038", "785"], "\t"),
+        (["12.500", "1.038", "7.125"], ";"),
+        (["0.123", "1.038", "7"], ";"),
+        (["2.44", "1.038", "785"], ";"),
+        (["2.440", "1038", "785"], ";"),
+        (["2.440", "0", "1.038"], ";"),
+        (["2.440", "785.0", "612"], ";"),
+        (["1.5", "2", "3"], ";"),
+    ],
+)
+def test_points_of_decimals_are_read_without_a_question(tmp_path, values, separator):
+    rows = [f"{value}{separator}1.234" for value in values]
+    path = written(tmp_path, "\n".join([f"size{separator}x", *rows, ""]))
+    assert read_table(path).data[:, 0].tolist() == list(map(float, values))
+
+
+@pytest.mark.parametrize("first", ["785", "2.440"])
+@pytest.mark.parametrize(("last", "is_refused"), [("785\n2.440", True), ("2.5\n785", False)])
+def test_points_far_below_the_first_rows_are_looked_at_too(tmp_path, first, last, is_refused):
+    values = [*[first] * 1500, *last.split()]
+    path = written(tmp_path, "\n".join(["sales", *values, ""]))
+    batches = open_batches(path, separator=";")
+    if not is_refused:
+        assert batches.read().data[:, 0].tolist() == list(map(float, values))
+        return
+    with pytest.raises(FileError, match="'sales' seems to have points as thousands separators"):
+        batches.read()
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        ("3.633,92", "remove the points and use decimal=','"),
+        ("1.234.567", "remove the points"),
+        ("-1.234.567,5", "remove the points and use decimal=','"),
+    ],
+)
+def test_points_that_can_only_separate_thousands_are_called_so(tmp_path, value, advice):
+    path = written(tmp_path, f"a;b\n{value};2\n3;4\n")
+    found = "column 'a' has points as thousands separators"
+    assert f"{found}, as {value!r} in line 2; {advice}." in refused(path)
+    with pytest.raises(FileError, match=found):
+        read_table(path, one_hot=True)
+    assert read_table(path, only_numeric=True).feature_names == ("b",)
+    versions = written(tmp_path, f"a;b\n{value};2\nbeta;4\n", "versions.csv")
+    assert read_table(versions, one_hot=True).data.shape == (2, 3)
+
+
 def test_digits_grouped_by_underscores_are_no_number(tmp_path):
     assert "'1_000' in line 2" in refused(written(tmp_path, "a\n1_000\n"))
 
@@ -442,6 +512,53 @@ def test_a_separator_of_a_file_without_text_is_refused(tmp_path):
         FileError, match=r"separator applies only to text files, got the ending '\.npy'"
     ):
         read_table(tmp_path / "data.npy", separator=";")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("header", ["a;b\n", ""])
+@pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "SEP=;\n"])
+def test_a_first_line_for_excel_names_the_separator(tmp_path, first, header, encoding):
+    path = written(tmp_path, f"{first}{header}1;2.5\n-3;4e-3\n", encoding=encoding)
+    table = read_table(path)
+    np.testing.assert_array_equal(table.data, NUMBERS)
+    assert table.feature_names == (("a", "b") if header else ("column 1", "column 2"))
+    wrong = written(tmp_path, f"{first}a;b\n1;2.5\n1;x\n", encoding=encoding)
+    assert "'x' in line 4" in refused(wrong)
+
+
+def test_a_given_separator_wins_over_that_of_a_first_line_for_excel(tmp_path):
+    path = written(tmp_path, "sep=,\na;b\n1;2.5\n-3;4e-3\n")
+    np.testing.assert_array_equal(read_table(path, separator=";").data, NUMBERS)
+    tabs = written(tmp_path, "sep=\t\na\tb\n1\t2.5\n-3\t4e-3\n")
+    np.testing.assert_array_equal(read_table(tabs).data, NUMBERS)
+
+
+@pytest.mark.parametrize("separator", [";", ","])
+def test_an_empty_last_column_without_a_name_is_left_out_and_named(tmp_path, separator):
+    text = "a;b;\n1;2.5;\n-3;4e-3;\n".replace(";", separator)
+    table = read_table(written(tmp_path, text))
+    np.testing.assert_array_equal(table.data, NUMBERS)
+    assert (table.feature_names, table.left_out) == (("a", "b"), ())
+    said = "data.csv: Left out: the last column, which has no name and no values."
+    assert table.notes[0].endswith(said)
+    two = read_table(written(tmp_path, text.replace("\n", f"{separator}\n")))
+    assert "the last 2 columns, which have no names" in two.notes[0]
+    bare = read_table(written(tmp_path, text[text.index("\n") + 1 :]))
+    assert bare.feature_names == ("column 1", "column 2")
+    named = written(tmp_path, text.replace("\n", "c\n", 1))
+    assert "column 'c' must have no missing values" in refused(named)
+
+
+@pytest.mark.parametrize("n_before", [2000, 0])
+def test_a_value_in_a_last_column_without_a_name_is_never_lost(tmp_path, n_before):
+    text = "".join(["a;b;\n", "1;2;\n" * n_before, "3;4;5\n"])
+    path = written(tmp_path, text)
+    if n_before:
+        sentence = refused(path)
+        needed = "the last column must be empty, as in the first rows, or have a name, got '5'"
+        assert f"{needed} in line 2002." in sentence
+    else:
+        assert read_table(path).data.tolist() == [[3, 4, 5]]
 
 
 def test_comments_are_no_rows_but_lines(tmp_path):

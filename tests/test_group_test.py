@@ -29,6 +29,7 @@ from muhat.testing._group_statistics import (
 )
 from muhat.testing._group_steps import corrected_p_values
 from muhat.testing._permutations import NullMoments
+from muhat.testing._wording import share_texts
 
 CLOSE = 1e-10
 
@@ -763,8 +764,42 @@ def test_verdicts_have_shares_of_categories_and_name_both_of_two_groups():
     )
     X = rng.normal(size=(80, 1)) * np.repeat([1.0, 4.0], 40)[:, None]
     verdict = test.test(X, groups[:80]).verdict()
-    assert "which varies less in a (its standard deviation is 0.2" in verdict
-    assert " times that in b)." in verdict
+    assert "which varies more in b (its standard deviation is " in verdict
+    assert " times that in a)." in verdict
+
+
+@pytest.mark.parametrize(
+    ("labels", "first", "second"),
+    [
+        (["before", "after"], "before", "after"),
+        (["after", "before"], "after", "before"),
+        (["10", "9"], "9", "10"),
+        ([10, 9], "9", "10"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["mean", "spread", "share"])
+def test_of_two_groups_the_second_to_appear_differs_from_the_first(labels, first, second, kind):
+    groups = np.repeat(np.array(labels, dtype=object), 40)
+    is_second = groups.astype(str) == second
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    if kind == "mean":
+        X[is_second, 0] += 2
+        said = f" higher in {second} than in {first}."
+    elif kind == "spread":
+        X[is_second, 0] *= 4
+        said = f"varies more in {second} (its standard deviation is "
+    else:
+        X[:, 0] = rng.random(80) < np.where(is_second, 0.9, 0.2)
+        shares = share_texts((X[is_second, 0].mean(), X[~is_second, 0].mean()))
+        said = f"in {shares[0]} of the rows of {second} and {shares[1]} of {first}."
+    result = GroupTest(n_permutations=99).test(X, groups)
+    assert result.order == (first, second)
+    assert result.verdict().startswith(f"{first} (40 rows) and {second} (40 rows) differ")
+    assert said in result.verdict()
+    del result.__dict__["order"]  # as in results of earlier versions
+    old = sorted([first, second])
+    assert result.verdict().startswith(f"{old[0]} (40 rows) and {old[1]} (40 rows) differ")
 
 
 def test_a_difference_of_columns_together_is_not_laid_on_one_of_them():

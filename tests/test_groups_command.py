@@ -69,6 +69,24 @@ def test_a_file_for_each_group_and_the_exit_code_of_a_difference():
     assert run("north.csv", "east.csv", "--fail-below", 0.01, *FEW).exit_code == 0
 
 
+def test_files_of_the_same_name_in_two_folders_are_two_groups(shops, tmp_path):
+    for folder, name in (("one", "north"), ("two", "south")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / f"{name}.csv").rename(tmp_path / folder / "data.csv")
+    result = run("one/data.csv", "two/data.csv", "--json", *FEW)
+    groups = json.loads(result.stdout)["groups"]
+    assert sorted(each["group"] for each in groups) == ["one/data", "two/data"]
+
+
+def test_two_groups_come_in_the_order_of_the_file(shops):
+    after = shops.assign(time="after", price=shops["price"] + 5)
+    rows = pd.concat([shops.assign(time="before"), after])
+    rows.drop(columns=["shop", "day"]).to_csv("times.csv", index=False)
+    verdict = run("times.csv", "--by", "time", *FEW).stdout.splitlines()[-1]
+    assert verdict.startswith("before (80 rows) and after (80 rows) differ")
+    assert " higher in after than in before." in verdict
+
+
 def test_the_means_are_saved_and_applied(shops):
     result = run("sales.csv", "--by", "shop", "--drop", "day", "--save", "means.muhat", *FEW)
     assert result.stdout.endswith("Saved: means.muhat\n")
@@ -87,6 +105,8 @@ def test_the_means_are_saved_and_applied(shops):
     [
         (["sales.csv"], "a column of groups, or a file for each group, is needed, got 1 file"),
         (["north.csv", "east.csv", "--by", "price"], "--by: one file is needed with --by, got 2"),
+        (["north.csv", "east.csv", "north.csv"], "each group is needed, got north.csv twice; give"),
+        (["north.csv", "east.csv", "./north.csv"], "each group is needed, got north.csv twice"),
         (["sales.csv", "--by", "shp", "--drop", "day"], "did you mean 'shop'?"),
         (["sales.csv", "--by", "shop", "--strata", "shop"], "got 'shop' twice"),
         (["sales.csv", "--by", "shop"], "column 'day' must be numeric"),

@@ -82,6 +82,44 @@ def test_categories_become_indicators_and_booleans_numbers(name):
         read_table(name)
 
 
+def test_columns_of_dates_are_left_out_as_dates():
+    frame = FRAME[["age"]].assign(
+        ts=pd.date_range("2024-01-01", periods=N, freq="h"), city=list(CITIES[:1]) * N
+    )
+    frame.to_parquet("dated.parquet")
+    said = f"Left out: city (not numbers: {str(CITIES[0])!r}), ts (dates)."
+    assert read_table("dated.parquet", only_numeric=True).notes == (f"dated.parquet: {said}",)
+    frame.drop(columns="city").to_parquet("dated.parquet")
+    notes = read_table("dated.parquet", only_numeric=True).notes
+    assert notes == ("dated.parquet: Left out: ts (dates).",)
+
+
+ALIKE = "'Yes' and 'yes' of column ok are different values; they differ only in upper and lower"
+
+
+def test_values_that_differ_in_case_only_are_named():
+    one = FRAME[["age"]].assign(ok=["yes", "no"] * (N // 2))
+    other = one.assign(ok=["Yes", "no"] * (N // 2))
+    one.to_csv("one.csv", index=False)
+    other.to_csv("other.csv", index=False)
+    both = pd.concat([one.assign(g="a"), other.assign(g="b")])
+    both.to_csv("both.csv", index=False)
+    for arguments in (
+        ["test", "one.csv", "other.csv"],
+        ["groups", "one.csv", "other.csv"],
+        ["test", "both.csv", "--by", "g"],
+        ["groups", "both.csv", "--by", "g"],
+        ["independence", "both.csv", "--x", "ok", "--y", "age"],
+    ):
+        found = json.loads(succeeded(*arguments, "--one-hot", "--json", *FEW).stdout)
+        assert found["verdict"].endswith(f"{ALIKE} case."), arguments
+    found = json.loads(succeeded("drift", "one.csv", "other.csv", "--one-hot", "--json").stdout)
+    assert "'yes' and 'Yes' of column ok are different values" in found["verdict"]
+    assert f"{ALIKE} case." in read_table("both.csv", one_hot=True, drop=["g"]).notes[0]
+    alike = succeeded("test", "one.csv", "one.csv", "--one-hot", *FEW)
+    assert "different values" not in alike.stdout + alike.stderr
+
+
 def commands(file):
     """Every command on a file with a column of text, in which rows may be missing."""
     return {

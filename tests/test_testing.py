@@ -43,6 +43,7 @@ from muhat.testing._marginals import (
 from muhat.testing._pairs import PairSide, ShuffledSide
 from muhat.testing._permutations import NullMoments, PermutationTable, Relabelings
 from muhat.testing._side_gram import GramForm
+from muhat.testing._wording import share_texts
 
 CLOSE = 1e-10
 EVALUATED = 1e-8
@@ -938,6 +939,23 @@ def test_columns_of_zeros_and_ones_are_told_in_shares():
     )
     X.iloc[0] = 0.5
     assert not TwoSampleTest(n_permutations=19).test(X, Y).features[0].is_indicator
+
+
+@pytest.mark.parametrize(
+    ("shares", "texts"),
+    [
+        ((0.015, 0.0425), ["1.5 %", "4.2 %"]),
+        ((0.213, 0.468), ["21 %", "47 %"]),
+        ((0.03, 0.475), ["3 %", "48 %"]),
+        ((0.015, 0.475), ["1.5 %", "48 %"]),
+        ((0.0249, 0.0251), ["2.49 %", "2.51 %"]),
+        ((0.0996, 0.08), ["10 %", "8 %"]),
+        ((0.0, 1.0), ["0 %", "100 %"]),
+        ((0.4721, 0.4724), ["47.21 %", "47.24 %"]),
+    ],
+)
+def test_small_shares_have_a_decimal(shares, texts):
+    assert share_texts(shares) == texts
 
 
 def test_samples_too_small_to_reach_the_level_say_so():

@@ -199,8 +199,34 @@ def test_text_columns_become_indicators(files):
     )
     a.assign(kind=[1.5, 2.5] * 20).to_csv("a.csv", index=False)
     assert_refused(
-        run("test", "a.csv", "b.csv", "--one-hot"), "column 'kind' must be numbers in both files"
+        run("test", "a.csv", "b.csv", "--one-hot"),
+        "column 'kind' is text in b.csv and numbers in a.csv; leave it out with --drop kind.",
     )
+
+
+@pytest.mark.parametrize("command", ["test", "groups", "drift"])
+@pytest.mark.parametrize("option", ["--only-numeric", "--one-hot"])
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_column_that_is_text_in_one_file_only_is_called_so(files, command, option, first):
+    a, b = files
+    a.assign(c=range(40)).to_csv("a.csv", index=False)
+    b.assign(c="x").to_csv("b.csv", index=False)
+    names = [f"{each}.csv" for each in sorted("ab", key=lambda each: each != first)]
+    result = run(command, *names, option)
+    if (command, option, first) == ("drift", "--only-numeric", "b"):
+        assert "a.csv has a column 'c' that the reference does not have" in result.stderr
+        return
+    where = r"text in (b\.csv|the reference) and numbers in (a\.csv|the reference)"
+    assert re.search(f"column 'c' is {where}; leave it out with --drop c\\.", result.stderr)
+    assert "lacks" not in result.stderr
+
+
+def test_a_column_of_text_in_the_second_of_two_large_files_is_called_so(files, monkeypatch):
+    monkeypatch.setattr(_samples, "available_memory", lambda: 0.0)
+    files[1].assign(w="x").to_csv("b.csv", index=False)
+    said = "column 'w' is text in b.csv and numbers in the first file; leave it out with --drop w."
+    for command in ("test", "drift"):
+        assert said in run(command, "a.csv", "b.csv", "--only-numeric").stderr
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])

@@ -1,10 +1,12 @@
 """Labels of rows as whole numbers."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from muhat._arrays import Array
 
-__all__ = ["distinct_labels"]
+__all__ = ["distinct_labels", "labels_in_order"]
 
 
 def distinct_labels(labels: Array) -> tuple[Array, Array]:
@@ -31,3 +33,18 @@ def distinct_labels(labels: Array) -> tuple[Array, Array]:
         places = {label: place for place, label in enumerate(ordered)}
         codes = np.array([places[label] for label in found])
     return distinct, codes.reshape(-1)
+
+
+def labels_in_order(labels: Iterable[str]) -> list[str]:
+    """Return the different labels: numbers as they rise, others as they appear.
+
+    Examples
+    --------
+    >>> labels_in_order(["before", "after", "before"]), labels_in_order(["10", "9"])
+    (['before', 'after'], ['9', '10'])
+    """
+    found = list(dict.fromkeys(labels))
+    try:
+        return sorted(found, key=float)
+    except ValueError:
+        return found

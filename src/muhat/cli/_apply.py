@@ -97,7 +97,7 @@ def apply_command(
     drop: Drop = None,
     missing: Missing = "error",
     separator: Separator = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
 ) -> None:
     """Apply a saved model to new rows: a prediction or score for each row."""
     check_file("--out", out, ENDINGS)
@@ -178,7 +178,7 @@ class _AppliedModel:
         drop: list[str] | None,
         missing: str,
         separator: str | None,
-        decimal: str,
+        decimal: str | None,
     ) -> FileBatches:
         """Return a file to be read with the columns of the model."""
         reading: dict[str, Any] = {"missing": missing, "separator": separator, "decimal": decimal}

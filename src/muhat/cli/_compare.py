@@ -138,7 +138,7 @@ def compare_command(
     one_hot: OneHot = False,
     missing: Missing = "error",
     separator: Separator = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
     gram: Annotated[
         str,
         Option(

@@ -52,8 +52,16 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._progress import spinner
 from muhat.cli._reading import reading_options, readings_of, sample_names, show_notes, without
-from muhat.cli._samples import ReadSample, are_large, encoded, opened, read_sample, values_of
-from muhat.data import INDICATOR, DataSet, FileBatches, text_column_of
+from muhat.cli._samples import (
+    ReadSample,
+    are_large,
+    encoded,
+    opened,
+    read_sample,
+    text_and_numbers,
+    values_of,
+)
+from muhat.data import INDICATOR, DataSet, FileBatches, alike_values_note, text_column_of
 from muhat.data._errors import first_quoted
 from muhat.errors import MuhatError
 from muhat.persistence import load
@@ -135,7 +143,7 @@ def drift_command(
     one_hot: OneHot = False,
     missing: Missing = "error",
     separator: Separator = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
     out: FigureFile = None,
     report: ReportFile = None,
     as_json: AsJson = False,
@@ -291,6 +299,10 @@ def _as_reference(detector: DriftDetector, batch: ReadSample) -> DataSet:
             columns.append(name)
         elif text is not None:
             values[text].append(name.removeprefix(text + INDICATOR))
+        elif name in (*batch.words, *batch.not_numbers):
+            raise text_and_numbers(name, batch.who, "the reference")
+        elif source := text_column_of(name, batch.table.feature_names):
+            raise text_and_numbers(source, "the reference", batch.who)
         else:
             raise FileError(lacks_columns(batch.who, [name], "the reference has", batch.names))
     more = without(batch.table.feature_names, columns)
@@ -317,6 +329,9 @@ def _unknown_values(batch: ReadSample, values: dict[str, list[str]]) -> list[str
             found.append(
                 f"{batch.who}: {rows} {value} ({first_quoted(Counter(unknown.tolist()))})."
             )
+            alike = alike_values_note(name, [*known, *np.unique(unknown).tolist()])
+            if alike:
+                found.append(alike)
     return found
 
 
@@ -361,7 +376,10 @@ def _check_same_options(context: Context, detector: DriftDetector, state: Path) 
 def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
     """Print a line for each new batch, the alarms as sentences, and the verdict on all."""
     console = console_of()
-    rows = rows_text(len(detector.reference_))
+    kept, n = len(detector.reference_), detector.n_reference_rows_
+    rows = rows_text(kept)
+    if n > kept:
+        rows = f"{kept:,} random rows of {n:,}"
     d = detector.n_features_in_
     columns = count(d, "column")
     n = detector.n_batches_

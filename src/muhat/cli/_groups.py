@@ -50,7 +50,13 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._progress import spinner
 from muhat.cli._reading import left_out_text, reading_options, readings_of, sample_names
-from muhat.cli._samples import check_same_columns, encoded, read_sample, values_of
+from muhat.cli._samples import (
+    alike_values_notes,
+    check_same_columns,
+    encoded,
+    read_sample,
+    values_of,
+)
 from muhat.cli._testing import checked_level, checked_tolerance
 from muhat.data import DataSet
 from muhat.errors import MuhatError
@@ -125,7 +131,7 @@ def groups_command(
     one_hot: OneHot = False,
     missing: Missing = "error",
     separator: Separator = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
     out: FigureFile = None,
     report: ReportFile = None,
     save_to: ModelFile = None,
@@ -226,10 +232,11 @@ def _file_by_column(
             needed = "--by, --strata, --clusters and --pairs need different columns"
             raise MuhatError("muhat groups", needed, f"{column!r} twice")
     sample = read_sample(files[0], reading, one_hot, labels)
-    table = encoded(sample, sample.table.feature_names, values_of([sample]))
+    values = values_of([sample])
+    table = encoded(sample, sample.table.feature_names, values)
     of_design = {name: sample.labels[column] for name, column in design.items()}
     dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
-    left_out = left_out_text(sample.not_numbers, [dropped])
+    left_out = left_out_text(sample.not_numbers, [dropped]) + alike_values_notes(values)
     return _GroupedSample(table, sample.labels[by], of_design, left_out)
 
 
@@ -240,6 +247,7 @@ def _files_as_groups(
     if len(files) < 2:
         needed = "a column of groups, or a file for each group, is needed"
         raise MuhatError("muhat groups", needed, "1 file", "name the column of groups with --by")
+    _check_different(files)
     samples = []
     for file, each in zip(files, readings_of(files, reading), strict=True):
         samples.append(read_sample(file, each, one_hot, list(design.values())))
@@ -257,7 +265,19 @@ def _files_as_groups(
         dropped.append((label, sample.n_dropped, sample.n_dropped + len(sample.numbers)))
         columns += sample.not_numbers
     table = replace(tables[0], name=f"{len(files)} files", data=rows)
-    return _GroupedSample(table, groups, of_design, left_out_text(columns, dropped))
+    left_out = left_out_text(columns, dropped) + alike_values_notes(values)
+    return _GroupedSample(table, groups, of_design, left_out)
+
+
+def _check_different(files: Sequence[Path]) -> None:
+    """Raise MuhatError for a file given twice, whose rows would be counted twice."""
+    seen: set[Path] = set()
+    for file in files:
+        path = file.resolve()
+        if path in seen:
+            needed, advice = "a different file for each group is needed", "give each file once"
+            raise MuhatError("muhat groups", needed, f"{file} twice", advice)
+        seen.add(path)
 
 
 def _python_lines(

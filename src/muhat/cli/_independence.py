@@ -44,6 +44,7 @@ from muhat.cli._reading import (
 )
 from muhat.cli._samples import (
     ReadSample,
+    alike_values_notes,
     encoded,
     indicators,
     read_sample,
@@ -90,7 +91,7 @@ def independence_command(
     one_hot: OneHot = False,
     missing: Missing = "error",
     separator: Separator = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
     out: FigureFile = None,
     report: ReportFile = None,
     as_json: AsJson = False,
@@ -122,6 +123,7 @@ def independence_command(
     with test_spinner(len(table.data)), errors_named({"IndependenceTest": file}):
         result = test.test(X, Y)
     left_out = left_out_text((), [("", sample.n_dropped, sample.n_dropped + len(sample.numbers))])
+    left_out += alike_values_notes(values)
     # a text column is one name, whatever the number of its indicators
     result = replace(result, left_out=left_out, x_names=tuple(x_names), y_names=tuple(y_names))
     if report is not None:

@@ -40,11 +40,13 @@ Separator = Annotated[
     ),
 ]
 Decimal = Annotated[
-    str,
+    str | None,
     Option(
         metavar="CHARACTER",
+        show_default=".",
         help="Decimal sign of text files: '.' or ','. If you give several files, those without "
-        "decimal commas are read with '.'.",
+        "decimal commas are read with '.'. By default, points that look like thousands separators "
+        "are an error.",
     ),
 ]
 Standardize = Annotated[

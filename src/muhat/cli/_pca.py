@@ -113,7 +113,7 @@ def pca_command(
     one_hot: OneHot = False,
     missing: Missing = "error",
     separator: Separator = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
     scores: Annotated[
         Path | None,
         Option(

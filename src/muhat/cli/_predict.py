@@ -122,7 +122,7 @@ def predict_command(
     one_hot: OneHot = False,
     missing: Missing = "error",
     separator: Separator = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
     out: FigureFile = None,
     save_predictions: Annotated[
         Path | None,

@@ -92,7 +92,7 @@ def reading_options(
     only_numeric: bool,
     separator: str | None,
     missing: str,
-    decimal: str,
+    decimal: str | None,
 ) -> dict[str, Any]:
     """Return how files are read, as keyword arguments of ``open_batches``."""
     reading: dict[str, Any] = {
@@ -135,7 +135,7 @@ def _with_decimals(files: Sequence[Path], reading: dict[str, Any]) -> list[dict[
         return readings
     for place, file in enumerate(files):
         if not has_decimal_commas(file, reading["separator"]):
-            readings[place] = {**reading, "decimal": "."}
+            readings[place] = {**reading, "decimal": None}
     return readings
 
 

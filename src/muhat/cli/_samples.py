@@ -19,11 +19,11 @@ from muhat.data import (
     ColumnMoments,
     DataSet,
     FileBatches,
+    alike_values_note,
     check_few_values,
     indicators_of,
     open_batches,
 )
-from muhat.errors import MuhatError
 
 MAX_GROWTH = 10
 """How many times larger numbers may be in memory than in a file."""
@@ -106,6 +106,9 @@ def opened(
     if columns is None:
         return open_batches(file, **reading)
     batches = open_batches(file, **{**reading, "drop": (), "columns": columns})
+    text = without(columns, batches.columns)
+    if text:
+        raise text_and_numbers(text[0], str(file), "the first file")
     more = without(batches.left_out, reading["drop"])
     if more and not reading["only_numeric"]:
         sentence = f"{file} has a column {more[0]!r} that the first file does not have"
@@ -119,19 +122,22 @@ def check_same_columns(samples: Sequence[ReadSample]) -> None:
     for second in samples[1:]:
         for one, other in ((first, second), (second, first)):
             missing = without(one.names, other.names)
+            if missing and missing[0] in other.not_numbers:
+                raise text_and_numbers(missing[0], other.who, one.who)
             if missing:
                 advice = f"leave it out with --drop {quote(missing[0])}"
                 whose = f"{one.who} has"
                 raise FileError(lacks_columns(other.who, missing, whose, other.names, advice))
-        mixed = without(first.words, second.words) + without(second.words, first.words)
-        if mixed:
-            needed = f"column {mixed[0]!r} must be numbers in both files, or text in both"
-            raise MuhatError(
-                second.who,
-                needed,
-                "numbers in one file and text in the other",
-                "drop the column with --drop",
-            )
+        for one, other in ((first, second), (second, first)):
+            mixed = without(one.words, other.words)
+            if mixed:
+                raise text_and_numbers(mixed[0], one.who, other.who)
+
+
+def text_and_numbers(name: str, text: str, numbers: str) -> FileError:
+    """Return the error of a column that is text in one file and numbers in another."""
+    sentence = f"column {name!r} is text in {text} and numbers in {numbers}"
+    return FileError(f"{sentence}; leave it out with --drop {quote(name)}.")
 
 
 def values_of(samples: Sequence[ReadSample]) -> dict[str, list[str]]:
@@ -142,6 +148,12 @@ def values_of(samples: Sequence[ReadSample]) -> dict[str, list[str]]:
         check_few_values(name, values)
         found[name] = values
     return found
+
+
+def alike_values_notes(values: dict[str, list[str]]) -> tuple[str, ...]:
+    """Return a sentence for each text column with values that differ in case or spaces only."""
+    found = (alike_values_note(name, each) for name, each in values.items())
+    return tuple(filter(None, found))
 
 
 def indicators(name: str, values: dict[str, list[str]]) -> list[str]:

@@ -17,6 +17,7 @@ from rich.table import Table
 from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
+from muhat._labels import labels_in_order
 from muhat._python_lines import options_set, two_files_lines, two_groups_lines
 from muhat._text import count
 from muhat._wording import is_at_floor, listed_names, rows_text
@@ -61,6 +62,7 @@ from muhat.cli._reading import (
 )
 from muhat.cli._samples import (
     LargeSample,
+    alike_values_notes,
     are_large,
     check_same_columns,
     encoded,
@@ -126,7 +128,7 @@ def two_samples_command(
     one_hot: OneHot = False,
     missing: Missing = "error",
     separator: Separator = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
     out: FigureFile = None,
     report: ReportFile = None,
     as_json: AsJson = False,
@@ -344,7 +346,8 @@ def _two_files(files: Sequence[Path], reading: dict[str, Any], one_hot: bool) ->
         columns += sample.not_numbers
     _check_sizes(str(files[0]), tables)
     numbers = samples[0].numbers, samples[1].numbers
-    return _SamplePair(tables[0], tables[1], numbers, left_out_text(columns, dropped))
+    left_out = left_out_text(columns, dropped) + alike_values_notes(values)
+    return _SamplePair(tables[0], tables[1], numbers, left_out)
 
 
 def _one_file(
@@ -355,9 +358,10 @@ def _one_file(
         needed, advice = "one file is needed with --by", "leave out --by to compare two files"
         raise MuhatError("--by", needed, len(files), advice)
     sample = read_sample(files[0], reading, one_hot, [by])
-    table = encoded(sample, sample.table.feature_names, values_of([sample]))
+    values = values_of([sample])
+    table = encoded(sample, sample.table.feature_names, values)
     labels = sample.labels[by]
-    groups = groups_in_order(labels.tolist())
+    groups = labels_in_order(labels.tolist())
     if len(groups) != 2:
         listed = listed_names(map(repr, groups), 3)
         needed, advice = f"column {by!r} must have two values", ""
@@ -371,7 +375,7 @@ def _one_file(
         numbers.append(sample.numbers[rows])
     _check_sizes(tables[0].name, tables)
     dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
-    left_out = left_out_text(sample.not_numbers, [dropped])
+    left_out = left_out_text(sample.not_numbers, [dropped]) + alike_values_notes(values)
     return _SamplePair(tables[0], tables[1], (numbers[0], numbers[1]), left_out)
 
 
@@ -380,15 +384,6 @@ def _check_sizes(who: str, tables: Sequence[DataSet]) -> None:
     first, second = tables
     if len(first.data) + len(second.data) < MIN_ROWS_TOGETHER:
         raise MuhatError(who, "it must have at least 2 rows", "1 row")
-
-
-def groups_in_order(labels: Sequence[str]) -> list[str]:
-    """Return the different labels: numbers as they rise, others in the order of the file."""
-    groups = list(dict.fromkeys(labels))
-    try:
-        return sorted(groups, key=float)
-    except ValueError:
-        return groups
 
 
 def _group_name(by: str, value: str) -> str:

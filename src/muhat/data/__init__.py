@@ -10,6 +10,7 @@ from muhat.data._errors import NoColumnError as NoColumnError
 from muhat.data._errors import RowsError as RowsError
 from muhat.data._files import DataSet, FileBatches, open_batches, read_table
 from muhat.data._files import has_decimal_commas as has_decimal_commas
+from muhat.data._indicators import alike_values_note as alike_values_note
 from muhat.data._indicators import check_few_values as check_few_values
 from muhat.data._indicators import indicators_of as indicators_of
 from muhat.data._paths import STANDARD_INPUT as STANDARD_INPUT

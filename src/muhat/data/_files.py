@@ -8,9 +8,10 @@ import tempfile
 import warnings
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,7 +25,12 @@ from muhat._validation import whole_number
 from muhat._wording import rows_text
 from muhat.data._arrow import ArrowTable
 from muhat.data._errors import RowsError, first_quoted, no_rows, raise_unreadable
-from muhat.data._indicators import check_few_values, check_no_indicators, indicators_of
+from muhat.data._indicators import (
+    alike_values_note,
+    check_few_values,
+    check_no_indicators,
+    indicators_of,
+)
 from muhat.data._layout import rows_have_decimal_commas
 from muhat.data._numpy import NumpyTable
 from muhat.data._paths import (
@@ -144,9 +150,17 @@ class FileBatches:
         found = []
         not_numbers = self._table.not_numbers
         if not_numbers:
-            first = next(iter(not_numbers.values()))
-            sentence = f"Left out: {', '.join(not_numbers)} (not numbers: {first!r})."
+            sentence = f"Left out: {_listed_by_kind(not_numbers)}."
             found.append(f"{sentence} {self._on_commas}".rstrip())
+        for name, known in self.categories.items():
+            sentence = alike_values_note(name, known)
+            if sentence:
+                found.append(sentence)
+        if self._table.n_empty == 1:
+            found.append("Left out: the last column, which has no name and no values.")
+        elif self._table.n_empty:
+            many = f"the last {self._table.n_empty} columns"
+            found.append(f"Left out: {many}, which have no names and no values.")
         if self._dropped and self._dropped.n:
             found.append(self._dropped.sentence())
         for name, values in self._unknown.items():
@@ -386,7 +400,7 @@ def open_batches(
     one_hot: bool = False,
     missing: str = "error",
     separator: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
 ) -> FileBatches:
     """Open a file for reading in batches; it can be larger than memory.
 
@@ -394,11 +408,11 @@ def open_batches(
     ----------
     path : str or path
         One of: a text file (``.csv``, ``.tsv`` or ``.txt``, also compressed, such as ``.csv.gz``)
-        with or without a header, with any of the usual separators, and with comments after ``#``; a
-        ``.parquet`` file, or a folder of ``.parquet`` files with the same columns, read in the
-        order of their names; a ``.feather`` or ``.arrow`` file; a NumPy array in ``.npy`` or
-        ``.npz``; or ``"-"`` for standard input, which is copied to a temporary file. All except
-        NumPy files need ``pip install 'muhat[cli]'``.
+        with or without a header, with any of the usual separators, and with comments after ``#`` or
+        a first line such as ``sep=;``; a ``.parquet`` file, or a folder of ``.parquet`` files with
+        the same columns, read in the order of their names; a ``.feather`` or ``.arrow`` file; a
+        NumPy array in ``.npy`` or ``.npz``; or ``"-"`` for standard input, which is copied to a
+        temporary file. All except NumPy files need ``pip install 'muhat[cli]'``.
     drop : sequence of str, default=()
         Names of columns to leave out, such as a label. These columns can contain anything.
     rows : int, default=8192
@@ -420,8 +434,10 @@ def open_batches(
     separator : str, default=None
         The separator of a text file: a character, ``"tab"``, or ``"space"`` for any blanks; by
         default it is detected from the first lines.
-    decimal : {".", ","}, default="."
-        The decimal sign of a text file.
+    decimal : {".", ","}, default=None
+        The decimal sign of a text file. By default it is a point, and a column of a file separated
+        by semicolons is refused if its points look like thousands separators, such as 2.440 beside
+        785.
 
     Returns
     -------
@@ -469,7 +485,7 @@ def read_table(
     one_hot: bool = False,
     missing: str = "error",
     separator: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
 ) -> DataSet:
     """Read a table from a file into memory, with the arguments of `open_batches`.
 
@@ -510,13 +526,30 @@ def has_decimal_commas(path: Path, separator: str | None) -> bool:
     return rows_have_decimal_commas(path, str(path), separator)
 
 
+def _listed_by_kind(columns: Mapping[str, object]) -> str:
+    """Return columns that are not numbers, given a value of each: "ts (dates)"."""
+    dates: list[str] = []
+    others: list[str] = []
+    for name, value in columns.items():
+        if isinstance(value, date):
+            dates.append(name)
+        else:
+            others.append(name)
+    kinds = []
+    if others:
+        kinds.append(f"{', '.join(others)} (not numbers: {columns[others[0]]!r})")
+    if dates:
+        kinds.append(f"{', '.join(dates)} (dates)")
+    return ", ".join(kinds)
+
+
 def _check_settings(selection: ColumnSelection) -> None:
     """Raise MuhatError for an invalid setting, by the name that the reader gave it."""
-    for name, values in (("missing", ("error", "drop")), ("decimal", (".", ","))):
+    for name, values in (("missing", ("error", "drop")), ("decimal", (".", ",", None))):
         given = getattr(selection, name)
         if given in values:
             continue
-        valid = " or ".join(map(repr, values))
+        valid = " or ".join(map(repr, values[:2]))
         if IN_COMMAND.get():
             raise MuhatError(f"--{name}", f"{valid} is needed", repr(given))
         raise MuhatError("open_batches", f"{name} must be {valid}", repr(given))
@@ -539,7 +572,7 @@ def _opened(path: Path, who: str, selection: ColumnSelection, separator: str | N
         return TextTable(path, who, selection, separator)
     if separator is not None:
         _raise_text_option(who, "separator", ending)
-    if selection.decimal != ".":
+    if selection.decimal not in (None, "."):
         _raise_text_option(who, "decimal", ending)
     if ending in (".npy", ".npz"):
         return NumpyTable(path, who, selection)

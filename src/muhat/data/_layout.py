@@ -54,6 +54,9 @@ all lines alike, commas may be decimal. A space stands for any blanks."""
 SEPARATOR_NAMES = {"tab": "\t", "\\t": "\t", "space": " "}
 """Names for separators that are hard to type."""
 
+SEPARATOR_LINE = re.compile(r"\ufeff?\"?sep=([^\w\n\"'.+#-])\"?\s*", re.IGNORECASE)
+"""A first line that tells Excel the separator."""
+
 N_SEPARATOR_LINES = 20
 """How many lines are used to find the separator."""
 
@@ -90,6 +93,19 @@ class Layout:
         """The number of columns."""
         return len(self.titles)
 
+    @property
+    def width_with_values(self) -> int:
+        """The number of columns without those at the end that have no name and no value.
+
+        They come from a separator at the end of every line.
+        """
+        width = self.width
+        while width > 1 and not self.titles[width - 1]:
+            if any(row[width - 1] for row in self.rows):
+                break
+            width -= 1
+        return width
+
     def warnings(self) -> Iterator[str]:
         """Yield the warnings about the header."""
         numbers = [field for field in self.first if to_number(field) is not None]
@@ -113,14 +129,15 @@ def read_layout(path: Path, who: str, separator: str | None, decimal: str) -> La
     """Return the layout of a file, or raise FileError for a file without rows."""
     if separator is not None:
         separator = _checked_separator(who, separator)
-    separator, lines = _first_lines(path, who, separator, decimal)
+    head = _first_lines(path, who, separator, decimal)
+    lines = head.lines
     if not lines:
         raise no_rows(who, "only blank lines")
     has_header = _has_header(lines)
     if has_header and len(lines) == 1:
         raise no_rows(who, "only a header")
     first = lines[0].fields
-    titles, header_lines = [""] * len(first), 0
+    titles, header_lines = [""] * len(first), head.skipped
     if has_header:
         titles, header_lines = first, lines[0].number
         lines = lines[1:]
@@ -129,7 +146,7 @@ def read_layout(path: Path, who: str, separator: str | None, decimal: str) -> La
         if len(line.fields) == len(first):
             rows.append(line.fields)
     return Layout(
-        separator=separator,
+        separator=head.separator,
         has_header=has_header,
         header_lines=header_lines,
         titles=titles,
@@ -152,10 +169,18 @@ def rows_have_decimal_commas(path: Path, who: str, separator: str | None) -> boo
     return not (has_point or layout.has_header)
 
 
-def _first_lines(
-    path: Path, who: str, separator: str | None, decimal: str
-) -> tuple[str, list[Line]]:
-    """Return the separator, given or found, and the first lines that are not blank."""
+@dataclass(frozen=True)
+class _FirstLines:
+    """The first lines of a file that are not blank, and the separator, given or found."""
+
+    separator: str
+    lines: list[Line]
+    skipped: int
+    """1 if there is a line before them that names the separator, else 0."""
+
+
+def _first_lines(path: Path, who: str, separator: str | None, decimal: str) -> _FirstLines:
+    """Return the separator and the first lines that are not blank."""
     with open_text(path, who) as file:
         lines = uncommented(file)
         head: list[str] = []
@@ -166,6 +191,10 @@ def _first_lines(
             n_filled += not line.isspace()
             if n_filled == N_SEPARATOR_LINES:
                 break
+        named = SEPARATOR_LINE.fullmatch("".join(head[:1]))
+        if named:
+            head[0] = "\n"
+            separator = separator or named[1]
         if separator is None:
             separator = _found_separator(head, decimal)
         elif separator == decimal and not _has_quoted_fields(head, separator):
@@ -187,7 +216,7 @@ def _first_lines(
             if len(found) < 2:
                 got = f"broken quotes or fields ({error})"
                 raise RowsError(who, READABLE_NEEDED, got) from error
-    return separator, found
+    return _FirstLines(separator, found, skipped=int(named is not None))
 
 
 def _checked_separator(who: str, separator: str) -> str:

@@ -40,7 +40,8 @@ class ColumnSelection:
     only_numeric: bool = False
     one_hot: bool = False
     missing: str = "error"
-    decimal: str = "."
+    decimal: str | None = None
+    """None for a point that does not look like a thousands separator."""
     optional: Sequence[str] = ()
     """Columns to read beside ``columns`` where the file has them."""
     only_known: bool = False

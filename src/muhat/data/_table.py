@@ -91,6 +91,8 @@ class FileTable(ABC):
     """Those of them that do not hold numbers, each with its first value."""
     comma_columns: tuple[str, ...] = ()
     """Those of these, and of ``text``, that would hold numbers if commas were decimal."""
+    n_empty: int = 0
+    """How many columns at the end have no name and no value, and are not among the columns."""
     n: int | None = None
     """Number of rows, None for a text file, which does not say."""
 

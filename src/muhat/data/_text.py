@@ -44,6 +44,12 @@ from muhat.data._layout import (
 )
 from muhat.data._selection import ColumnSelection, divided
 from muhat.data._table import FileTable, TableChunk, is_missing
+from muhat.data._thousands import (
+    THOUSANDS_POINTS,
+    ThousandsPoints,
+    ThousandsPointsError,
+    first_with_thousands,
+)
 
 __all__ = ["TextTable"]
 
@@ -77,13 +83,15 @@ class TextTable(FileTable):
     ) -> None:
         check_pyarrow(who)
         self.path, self.who, self.selection = path, who, selection
-        self.decimal = selection.decimal
+        self.decimal = selection.decimal or "."
         layout = read_layout(path, who, separator, self.decimal)
         self.separator = layout.separator
         self.width = layout.width
         self.header_lines = layout.header_lines
-        self.names = self._distinct_names(layout.titles)
+        self.n_empty = layout.width - layout.width_with_values
+        self.names = self._distinct_names(layout.titles[: layout.width_with_values])
         self._choose_columns(layout)
+        self._check_thousands(layout.rows)
         for sentence in layout.warnings():
             self._warn(sentence)
 
@@ -102,6 +110,7 @@ class TextTable(FileTable):
             self.kept = self.kept[1:]
         read, self.left_out = divided(names, [*self.kept, *places.text])
         self.columns = read[: len(self.kept)]
+        self.text_places = places.text
         self.text = tuple(names[place] for place in places.text)
         self.not_numbers = {}
         for place in places.not_numbers:
@@ -111,6 +120,51 @@ class TextTable(FileTable):
         for place in self.kept:
             if rows and rows[0][place].lower() in BOOLEANS:
                 self.booleans.add(place)
+
+    def _check_thousands(self, rows: list[list[str]]) -> None:
+        """Raise for a column whose points separate thousands in the first rows.
+
+        A column that these do not decide is decided by the first chunk of the file in which it has
+        a value with a point.
+        """
+        self.undecided: set[int] = set()
+        for place in self.text_places:
+            example = first_with_thousands(map(itemgetter(place), rows))
+            if example is not None:
+                raise ThousandsPointsError(self.who, self.names[place], example)
+        if self.selection.decimal is not None or self.separator != ";":
+            return
+        for place in self.kept:
+            points = ThousandsPoints.from_fields(map(itemgetter(place), rows))
+            self._check_points(place, points)
+            if points.may_be:
+                self.undecided.add(place)
+
+    def _check_points(self, place: int, points: ThousandsPoints) -> None:
+        if points.are_likely:
+            raise ThousandsPointsError(
+                self.who, self.names[place], str(points.with_point), points.whole
+            )
+
+    def _check_undecided(self, text: str, values: Array) -> None:
+        """Raise if the first values with points of a column look like thousands.
+
+        ``values`` are the numbers of all columns that were read from the text.
+        """
+        places = []
+        for place in sorted(self.undecided):
+            column = values[:, self.kept.index(place)]
+            if not np.all((column % 1 == 0) | np.isnan(column)):
+                places.append(place)
+        if not places:
+            return
+        rows = []
+        for line in split_lines(StringIO(text), self.separator, strict=False):
+            if len(line.fields) == self.width:
+                rows.append(line.fields)
+        for place in places:
+            self._check_points(place, ThousandsPoints.from_fields(map(itemgetter(place), rows)))
+            self.undecided.discard(place)
 
     def _comma_columns(self, places: Sequence[int], rows: list[list[str]]) -> tuple[str, ...]:
         """Return the columns that would be numbers with decimal commas, if no other has points."""
@@ -128,12 +182,20 @@ class TextTable(FileTable):
         with open_text(self.path, self.who) as file:
             number = len(list(islice(file, self.header_lines)))
             while text := _next_chunk(file):
-                chunk = self._parsed_by_pyarrow(text, words, with_gaps)
-                if chunk is None:
-                    yield from self._parsed_line_by_line(text, number, words)
-                else:
+                for chunk in self._parsed(text, number, words, with_gaps):
+                    self._check_undecided(text, chunk.values)
                     yield chunk
                 number += text.count("\n")
+
+    def _parsed(
+        self, text: str, number: int, words: Sequence[str], with_gaps: bool
+    ) -> Iterator[TableChunk]:
+        """Yield the rows of some text, by pyarrow if it can parse them."""
+        chunk = self._parsed_by_pyarrow(text, words, with_gaps)
+        if chunk is None:
+            yield from self._parsed_line_by_line(text, number, words)
+        else:
+            yield chunk
 
     def check_words(self, name: str) -> None:
         if name not in self.names:
@@ -205,6 +267,8 @@ class TextTable(FileTable):
                 kinds[f"{place}"] = pyarrow.bool_()
         for name in word_places:
             kinds[name] = pyarrow.string()
+        for place in range(len(self.names), self.width):
+            kinds[f"{place}"] = pyarrow.null()
         return reader.read_csv(
             pyarrow.BufferReader(_arrow_buffer(text.encode("utf-8", "surrogateescape"))),
             reader.ReadOptions(
@@ -265,6 +329,10 @@ class TextTable(FileTable):
         if len(fields) != self.width:
             needed = f"every line must have {self.width} fields, as the first line has"
             raise RowsError(self.who, needed, len(fields), place=place, at_row=True)
+        for field in fields[len(self.names) :]:
+            if field:
+                needed = "the last column must be empty, as in the first rows, or have a name"
+                raise RowsError(self.who, needed, repr(field), place=place, at_row=True)
         numbers = []
         for name, column in zip(self.columns, self.kept, strict=True):
             field = fields[column]
@@ -276,6 +344,8 @@ class TextTable(FileTable):
                     raise DecimalCommaError(self.who, name, field, place)
                 if self.decimal == "," and NUMBER_WITH_POINTS.fullmatch(field):
                     raise DecimalPointError(self.who, name, field, place)
+                if THOUSANDS_POINTS.fullmatch(field):
+                    raise ThousandsPointsError(self.who, name, field, place=place)
                 raise self.selection.not_numeric(self.who, name, field, place)
             if value is None:
                 value = np.nan

@@ -61,11 +61,14 @@ def _facts(detector: DriftDetector) -> list[Fact]:
     alpha = f"≤ {100 * detector.alpha:.3g} %"
     batches = f"in {count(detector.n_batches_, 'batch')}"
     columns = f"of {count(detector.n_features_in_, 'column')}"
+    kept, n = len(detector.reference_), detector.n_reference_rows_
+    if n > kept:
+        columns = f"drawn from {n:,}, {columns}"
     return [
         Fact("alarms", f"{detector.n_alarms_:,}", batches),
         Fact("first alarm", _first_alarm(detector)),
         Fact("false alarm probability", alpha, "in all batches together, if nothing drifts"),
-        Fact("reference", f"{len(detector.reference_):,} rows", columns),
+        Fact("reference", f"{kept:,} rows", columns),
     ]
 
 

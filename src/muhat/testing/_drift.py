@@ -109,6 +109,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     ----------
     reference_ : array of shape (rows, d)
         The rows of the reference that are kept.
+    n_reference_rows_ : int
+        The number of rows that the reference had.
     history_ : tuple of DriftResult
         The latest results, without their tests.
     n_batches_, n_alarms_ : int
@@ -235,6 +237,13 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         result = replace(result, notes=notes)
         self._remember(result)
         return result
+
+    @property
+    def n_reference_rows_(self) -> int:
+        """How many rows the reference had, of which some are kept."""
+        # states of earlier versions do not have it
+        spacing = getattr(self, "_reference_spacing", 1.0)
+        return round(spacing * len(self.reference_))
 
     def _row_order(self, drawn: DrawnRows) -> RowOrder | None:
         """Return in which column neighbouring rows of the batch or the reference are alike."""

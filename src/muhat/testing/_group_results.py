@@ -111,6 +111,17 @@ class _Change:
             return "mean"
         return "shape"
 
+    def reversed(self) -> _Change:
+        """Return how the rest differs from the group, if it is one group too."""
+        spread = 0.0
+        if self.spread > 0:
+            spread = 1 / self.spread
+        shares = None
+        if self.shares is not None:
+            shares = self.shares[1], self.shares[0]
+        n, n_rest = self.n_rest, self.n
+        return _Change(self.rest, n, n_rest, self.column, -self.shift, spread, self.group, shares)
+
     @property
     def words(self) -> str:
         """The change as the end of a sentence."""
@@ -183,6 +194,9 @@ class GroupResult(Result):
         In which ``column`` rows of a group that follow each other are alike beyond chance, as in a
         time series, and their rank ``correlation``; None if they are not, and with clusters or
         pairs.
+    order : tuple of str
+        The labels of groups: numbers as they rise, others as they appear. Of two groups, a verdict
+        says how the second differs from the first.
     """
 
     n: int
@@ -200,6 +214,7 @@ class GroupResult(Result):
     clusters_by: str | None = None
     row_order: RowOrder | None = None
     n_copies: int = 0
+    order: tuple[str, ...] = ()
 
     def _finding(self, level: float) -> str:
         """Return what the test finds at a level: which groups differ, and in what."""
@@ -292,9 +307,18 @@ class GroupResult(Result):
         )
 
     @property
+    def _two_in_order(self) -> list[GroupDifference]:
+        """Two groups, in the order of ``order``."""
+        order = list(getattr(self, "order", ()))
+        names = [str(each.group) for each in self.groups]
+        if sorted(order) != sorted(names):  # a result of an earlier version
+            order = sorted(names)
+        return sorted(self.groups, key=lambda each: order.index(str(each.group)))
+
+    @property
     def _both(self) -> str:
         """Two groups with their rows."""
-        first, second = sorted(self.groups, key=_label)
+        first, second = self._two_in_order
         return f"{first.group} ({rows_text(first.n)}) and {second.group} ({rows_text(second.n)})"
 
     def _two_differ(self, level: float) -> str:
@@ -419,7 +443,12 @@ class GroupResult(Result):
         return ""
 
     def _largest_difference(self, change: _Change) -> str:
-        """Return a change as a sentence, and which standard deviations it is in."""
+        """Return a change as a sentence, and which standard deviations it is in.
+
+        Of two groups, it is that of the second from the first.
+        """
+        if len(self.groups) == 2 and change.group == str(self._two_in_order[0].group):
+            change = change.reversed()
         sentence = f"Largest difference: {change.words}."
         if self.which_deviations and change.shares is None and change.kind != "shape":
             sentence += f" {self.which_deviations}"
@@ -508,10 +537,6 @@ def _size_of_change(change: _Change) -> float:
     if change.kind == "spread":
         size = abs(log(change.spread))
     return round(size, 9)  # two groups differ equally from each other: the first is named
-
-
-def _label(each: GroupDifference) -> str:
-    return str(each.group)
 
 
 def _of(what: str, title: str | None) -> str:

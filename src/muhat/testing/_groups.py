@@ -10,6 +10,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from muhat._arrays import Array
+from muhat._labels import labels_in_order
 from muhat._validation import KERNEL_OF_ROWS_NEEDED, as_frame
 from muhat.data import ColumnMoments, SampleBatch
 from muhat.errors import MuhatError
@@ -216,6 +217,7 @@ class GroupTest(PermutationTest):
             least_p_value=design.least_p_value(self.n_permutations),
             is_complete=design.is_enumerable(self.n_permutations),
             title=codes["groups"].title,
+            order=_order_of(codes["groups"]),
             strata=_title_of(codes, "strata"),
             pairs_by=_title_of(codes, "pairs"),
             n_clusters=_n_clusters(codes, design),
@@ -417,6 +419,13 @@ class GroupTest(PermutationTest):
             if len(H):
                 factors.append(PairFactor(spectrum, H))
         return factors
+
+
+def _order_of(groups: Codes) -> tuple[str, ...]:
+    """Return the labels of groups: numbers as they rise, others as they appear."""
+    first_rows = np.unique(groups.codes, return_index=True)[1]
+    names = [str(groups.names[place]) for place in np.argsort(first_rows).tolist()]
+    return tuple(labels_in_order(names))
 
 
 def _title_of(codes: dict[str, Codes], what: str) -> str | None:

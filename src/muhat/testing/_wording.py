@@ -28,6 +28,9 @@ N_FURTHEST, MIN_ROWS_WITHOUT = 2, 20
 VARIANCE_TOLERANCE = 1e-12
 """By how much the variance of 0/1 values may differ from share · (1 − share)."""
 
+SMALL_SHARE = 0.1
+"""Shares below it have a decimal if they are not a whole percentage."""
+
 MAX_DECIMALS = 4
 """Most decimals of percentages, if fewer would make them equal."""
 
@@ -272,12 +275,27 @@ def _in_digits(value: float, digits: int) -> str:
 
 
 def share_texts(means: tuple[float, float]) -> list[str]:
-    """Return two shares in percent, with as few decimals as tell them apart."""
+    """Return two shares in percent, with as few decimals as tell them apart.
+
+    Small ones that are not whole have a decimal.
+
+    Examples
+    --------
+    >>> share_texts((0.015, 0.0425)), share_texts((0.468, 0.213)), share_texts((0.03, 0.47))
+    (['1.5 %', '4.2 %'], ['47 %', '21 %'], ['3 %', '47 %'])
+    """
     for decimals in range(MAX_DECIMALS + 1):
-        texts = [f"{100 * mean:.{decimals}f} %" for mean in means]
+        texts = [_share_text(mean, decimals) for mean in means]
         if texts[0] != texts[1] or isclose(*means):
             break
     return texts
+
+
+def _share_text(share: float, decimals: int) -> str:
+    """Return a share in percent; for no decimals, a small one has one if that is not zero."""
+    if decimals == 0 and share < SMALL_SHARE and not f"{100 * share:.1f}".endswith(".0"):
+        decimals = 1
+    return f"{100 * share:.{decimals}f} %"
 
 
 def source_columns(names: Sequence[str]) -> list[str]:
