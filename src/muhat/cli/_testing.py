@@ -423,7 +423,7 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
     sizes = f"{first}: {rows_text(result.n)}, {second}: {rows_text(result.m)}"
     d = len(result.features)
     print_sentence(console, f"{sizes}; {d} column{'s' * (d != 1)}")
-    console.print(_features_table(result, first, second))
+    console.print(_features_table(result, first, second, level))
     if not result.is_same:
         _print_unlike_rows(console, first, result.rows_x, second)
         _print_unlike_rows(console, second, result.rows_y, first)
@@ -431,7 +431,7 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
     print_floor(console, result)
 
 
-def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
+def _features_table(result: TwoSampleResult, first: str, second: str, level: float) -> Table:
     """Return the columns that differ most, with their change, distance and p-value."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("column", no_wrap=True)
@@ -443,7 +443,7 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
         p = f"{each.p_value:.3g}"
         if is_bound:
             p = f"≤ {p}"
-        table.add_row(each.name, size_text(each), f"{100 * each.share:.2f}", p)
+        table.add_row(each.name, size_text(each, level), f"{100 * each.share:.2f}", p)
     return table
 
 

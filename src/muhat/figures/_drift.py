@@ -14,6 +14,7 @@ from muhat._text import agree, count, number, shortened
 from muhat.figures._plot import BLUE, GREY, RED, Axis, Bar, Bars, Plot, Series
 from muhat.figures._testing import MAX_BARS
 from muhat.testing import DriftResult
+from muhat.testing._results import LEVEL
 from muhat.testing._wording import change_title, size_text
 
 MAX_NAMED_BATCHES = 8
@@ -123,7 +124,7 @@ def _reading(batch: DriftResult) -> str:
     text += f", level {number(batch.level, 2)}"
     if batch.is_alarm and batch.most_changed:
         most = batch.features[0]
-        size = size_text(most)
+        size = size_text(most, LEVEL)
         text += f"; largest change: {shortened(most.name, 40)}, {size}"
     return text
 
@@ -132,7 +133,7 @@ def changes_bars(batch: DriftResult, which: str) -> Bars:
     """Return the columns of a batch that changed most; ``which`` says which batch it is."""
     bars = []
     for each in batch.features[:MAX_BARS]:
-        bars.append(Bar(each.name, each.share, size_text(each)))
+        bars.append(Bar(each.name, each.share, size_text(each, LEVEL)))
     name = shortened(batch.name, 60)
     return Bars(
         "The most changed columns",

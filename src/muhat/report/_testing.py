@@ -86,7 +86,7 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
         tone=_tone(result, context.level),
         facts=[
             _p_value(result),
-            *_largest_difference(result, first, second),
+            *_largest_difference(result, context.level, first, second),
             Fact(
                 "distance of the kernel means",
                 number(result.mmd),
@@ -116,7 +116,7 @@ def _where_section(result: TwoSampleResult, level: float, names: tuple[str, str]
     sentences = []
     if not result.is_same:
         sentences.append(_rows_text(result, *names))
-    table = _features_table(result, *names)
+    table = _features_table(result, level, *names)
     return Section("Where they differ", sentences, (), [bars, table, witness])
 
 
@@ -313,12 +313,14 @@ def _p_value_alone(result: Result, p: float) -> str:
     return text.removeprefix("p = ").removeprefix("p ")
 
 
-def _largest_difference(result: TwoSampleResult, first: str, second: str) -> list[Fact]:
+def _largest_difference(
+    result: TwoSampleResult, level: float, first: str, second: str
+) -> list[Fact]:
     if not result.features:
         return []
     most = result.features[0]
     label = f"{shortened(most.name, 30)} differs most"
-    size, unit = size_text(most), f"{first} → {second}"
+    size, unit = size_text(most, level), f"{first} → {second}"
     match most.differs_in:
         case "share":
             unit = f"share of rows: {unit}"
@@ -327,6 +329,8 @@ def _largest_difference(result: TwoSampleResult, first: str, second: str) -> lis
             size = size.removeprefix("SD ")
         case "mean and spread":
             unit = f"{unit}, in standard deviations"
+        case "shape" if most.p_value <= level:
+            unit = f"of its distribution: {unit}"
         case _ if most.medians is not None:
             unit = f"median: {unit}"
             size = size.removeprefix("median ")
@@ -413,13 +417,13 @@ def _null_plot(result: Result, words: Mapping[str, str]) -> Plot:
     return permutations_plot(result.permuted, result.statistic, p, words["how"], words["axis"])
 
 
-def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
+def _features_table(result: TwoSampleResult, level: float, first: str, second: str) -> Table:
     rows = []
     for each in result.features[:MAX_COLUMNS]:
         rows.append(
             [
                 Cell(each.name, is_name=True),
-                Cell(size_text(each), each.shift),
+                Cell(size_text(each, level), each.shift),
                 Cell(number(100 * each.share), each.share),
                 Cell(_p_value_alone(result, each.p_value), each.p_value),
             ]

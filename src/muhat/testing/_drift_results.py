@@ -222,7 +222,7 @@ class DriftResult(HtmlReprMixin):
     def _summary(self) -> Summary:
         rows = []
         for each in self.features:
-            rows.append((each.name, size_text(each), f"p = {each.p_value:.2g}"))
+            rows.append((each.name, size_text(each, LEVEL), f"p = {each.p_value:.2g}"))
         tone = NEUTRAL
         if self.is_alarm:
             tone = BAD

@@ -273,7 +273,7 @@ class TwoSampleResult(Result):
         rows = []
         for each in self.features:
             p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
-            rows.append((each.name, size_text(each), p))
+            rows.append((each.name, size_text(each, LEVEL), p))
         tone = NEUTRAL
         if self.p_value <= LEVEL:
             tone = FOUND
