@@ -1,6 +1,7 @@
 """``muhat pca``: verdict, files, saved models, bad options; figures and the page of components."""
 
 import csv
+import dataclasses
 import json
 import re
 
@@ -150,6 +151,22 @@ def test_constant_columns_and_few_rows(tmp_path):
     assert "With only 3 rows this is a rough indication" in " ".join(run.output.split())
 
 
+def test_where_no_component_is_worth_keeping_none_is_said_to_be_chosen():
+    X = np.random.default_rng(1).normal(size=(60, 3))
+    nothing = describe_components(KernelPCA("loo").fit(X), X)
+    assert nothing.choice.best == 0
+    assert not nothing.to_dict()["is_chosen"]
+    page = nothing.to_html()
+    assert "shown; none was chosen" in page
+    assert "chosen by left-out rows" not in page
+    assert "The dot is what the model has." in page
+    plot = noise_plot(nothing.choice)
+    assert plot.series[1].chosen[0] == 0
+    assert "none is recommended" in plot.caption
+    assert plot.note == "marked: the lowest, at 0 components"
+    assert "as given" in describe_components(KernelPCA(2).fit(X), X).to_html()
+
+
 def test_figures_are_drawn_by_matplotlib_and_as_a_page():
     pytest.importorskip("matplotlib")
     rng = np.random.default_rng(0)
@@ -171,7 +188,8 @@ def test_figures_are_drawn_by_matplotlib_and_as_a_page():
     order = result.leading_columns(0)
     assert [bar.length for bar in bars] == result.correlations[order, 0].tolist()
     assert all(bar.is_strong for bar in bars)  # grey stands for what is not significant
-    assert noise_plot(result.choice).series[1].chosen[0] == result.choice.n_components
+    chosen = dataclasses.replace(result.choice, best=3, n_components=2)
+    assert noise_plot(chosen).series[1].chosen[0] == 2
     for display in (
         ComponentMapDisplay.from_estimator(result.pca, X),
         ComponentsDisplay.from_choice(result.pca),

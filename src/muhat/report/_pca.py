@@ -73,7 +73,11 @@ def _bars(result: ComponentsResult) -> list[Bars]:
 
 def _facts(result: ComponentsResult, is_tsvd: bool) -> list[Fact]:
     pca, choice = result.pca, result.choice
-    taken = "chosen by left-out rows" if result.path.is_chosen else "as given"
+    taken = "as given"
+    if result.path.is_chosen:
+        taken = "chosen by left-out rows"
+    elif is_tsvd and pca.n_components == "loo":
+        taken = "shown; none was chosen"
     facts = [Fact("components", f"{pca.n_components_:,}", taken)]
     if not is_tsvd:
         setting = setting_text(pca.filter_.symbol, pca.parameter_)
