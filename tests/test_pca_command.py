@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -165,6 +166,21 @@ def test_where_no_component_is_worth_keeping_none_is_said_to_be_chosen():
     assert "none is recommended" in plot.caption
     assert plot.note == "marked: the lowest, at 0 components"
     assert "as given" in describe_components(KernelPCA(2).fit(X), X).to_html()
+
+
+def test_novelty_p_values_are_described_as_what_they_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for rows, words in ((30, "share of rows"), (2100, "2,000 random rows")):
+        X = rng.normal(size=(rows, 2))
+        pd.DataFrame(X, columns=["u", "v"]).to_csv("rows.csv", index=False)
+        options = ["--components", "1", "--report", "page.html"]
+        printed = CliRunner().invoke(command_line(), ["pca", "rows.csv", *options]).stdout
+        assert words in printed
+        assert ("when left out" in printed) == (rows == 30)
+        page = Path("page.html").read_text(encoding="utf-8")
+        assert ("no p-value is below 0.0005" in page) == (rows == 2100)
+        assert ("some row always has the smallest" in page) == (rows == 30)
 
 
 def test_figures_are_drawn_by_matplotlib_and_as_a_page():
