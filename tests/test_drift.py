@@ -392,6 +392,20 @@ def test_a_state_is_resumed_and_files_are_tested_once(files):
     assert names == ["a", "b", "kind = ash", "kind = oak"]
 
 
+@pytest.mark.parametrize("options", [["--one-hot"], ["--drop", "kind"]])
+def test_the_lines_of_python_read_files_as_the_command_does(files, monkeypatch, options):
+    lines = []
+    monkeypatch.setattr(DriftDetector, "to_html", lambda *_, code, **__: lines.append(code))
+    if options == ["--drop", "kind"]:  # a column that only some files have
+        pd.read_parquet(files[1]).drop(columns="kind").to_parquet(files[1])
+    given = ["reference.parquet", *files, *options, "--json", "--report", "page.html"]
+    found = json.loads(run(*given).stdout)
+    space = {}
+    exec(lines[0], space)
+    p_values = [each.p_value for each in space["detector"].history_]
+    assert p_values == [each["p_value"] for each in found["batches"]]
+
+
 def test_a_file_that_had_drifted_before_counts_for_the_exit_status(files):
     kept = ["--drop", "kind", "--save", "state.muhat"]
     assert (

@@ -126,9 +126,8 @@ def independence_command(
     result = replace(result, left_out=left_out, x_names=tuple(x_names), y_names=tuple(y_names))
     if report is not None:
         settings = {"x": ", ".join(x_names), "y": ", ".join(y_names), "random_state": random_state}
-        lines = ""
-        if not one_hot:
-            lines = independence_lines(file, x_names, y_names, separator, test)
+        columns = X.feature_names, Y.feature_names
+        lines = independence_lines(file, *columns, {**reading, "one_hot": one_hot}, test)
         result.to_html(
             report,
             data=table,

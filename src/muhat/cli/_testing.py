@@ -17,7 +17,12 @@ from rich.table import Table
 from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
-from muhat._python_lines import options_set, two_files_lines, two_groups_lines
+from muhat._python_lines import (
+    options_set,
+    reading_columns,
+    two_files_lines,
+    two_groups_lines,
+)
 from muhat._text import count
 from muhat._wording import is_at_floor, listed_names, rows_text
 from muhat.cli._command_line import errors_named, shown_warnings, standard_output
@@ -157,9 +162,13 @@ def two_samples_command(
             tested = _test_samples(test, _one_file(files, reading, one_hot, by))
     result = tested.result
     if report is not None:
-        lines = ""
-        if not one_hot and not is_large:
-            lines = _python_lines(files, by, reading, test, result)
+        columns = None
+        if one_hot:
+            columns = tested.samples[0].feature_names
+        reader = "read_table"
+        if is_large:
+            reader = "open_batches"
+        lines = _python_lines(files, by, reading, test, result, columns, reader)
         given = options_set({**reading, "one_hot": one_hot})
         result.to_html(
             report,
@@ -255,15 +264,19 @@ def _python_lines(
     reading: dict[str, Any],
     test: TwoSampleTest,
     result: TwoSampleResult,
+    columns: Sequence[str] | None,
+    reader: str,
 ) -> str:
-    """Return the lines of Python that test as the command does."""
+    """Return the lines of Python that test as the command does; some columns are indicators."""
     readings = readings_of(files, reading)
+    if columns is not None:
+        readings = [reading_columns(each, columns) for each in readings]
     if by is not None:
         groups = [name.removeprefix(f"{by} = ") for name in result.names]
         return two_groups_lines(files[0], by, readings[0], test, groups)
     names = sample_names(files)
     has_own_names = names == [base_name(file) for file in files]
-    return two_files_lines(files, readings, test, None if has_own_names else names)
+    return two_files_lines(files, readings, test, None if has_own_names else names, reader)
 
 
 def checked_tolerance(text: str | None) -> float | str | None:
