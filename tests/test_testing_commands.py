@@ -69,7 +69,7 @@ def test_two_files_get_a_table_and_a_verdict(files):
     line = r"^ v +mean [+]\d\.\d\d SD; SD 1\.1 → \d\.\d +\d+\.\d\d +≤ 0.01 *$"
     assert re.search(line, result.stdout, flags=re.MULTILINE)
     rows = ", ".join(str(row + 1) for row in expected.rows_x[:5])
-    assert f"Rows of a that are least like b, counted from 1: {rows}." in result.stdout
+    assert f"Rows most typical of a rather than b, counted from 1: {rows}." in result.stdout
     assert all(len(line) <= 80 for line in result.stdout.splitlines()[1:9])
 
 
@@ -110,7 +110,14 @@ def test_rows_of_a_divided_file_have_its_own_numbers(files):
         assert set(frame.group.iloc[np.array(rows) - 1]) == {group}
     printed = run("test", "mixed.csv", "--by", "group", *FEW).stdout
     rows = ", ".join(map(str, found["rows_x"][:5]))
-    assert f"least like {second}, counted from 1: {rows}." in printed
+    assert f"of {first} rather than {second}, counted from 1: {rows}." in printed
+
+
+def test_without_a_difference_no_rows_are_said_to_be_typical(files):
+    files[0][:20].to_csv("a.csv", index=False)
+    files[0][20:].to_csv("b.csv", index=False)
+    assert "typical" not in run("test", "a.csv", "b.csv", "--report", "page.html", *FEW).stdout
+    assert "most typical" not in Path("page.html").read_text(encoding="utf-8")
 
 
 def test_words_of_a_column_stay_with_their_rows():
@@ -140,7 +147,7 @@ def test_a_pipeline_fails_where_samples_differ_and_goes_on_where_they_do_not():
     assert run("test", "a.csv", "b.csv", "--fail-below", 0.01, *FEW).exit_code == FOUND
     same = run("test", "a.csv", "a.csv", "--fail-below", 0.01, *FEW)
     assert same.exit_code == 0
-    assert "least like" not in same.stdout
+    assert "typical" not in same.stdout
     assert (
         run("independence", "a.csv", "--x", "u", "--y", "v", "--fail-below", 0.01, *FEW).exit_code
         == 0

@@ -437,9 +437,9 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
     d = len(result.features)
     print_sentence(console, f"{sizes}; {d} column{'s' * (d != 1)}")
     console.print(_features_table(result, first, second, level))
-    if not result.is_same:
-        _print_unlike_rows(console, first, result.rows_x, second)
-        _print_unlike_rows(console, second, result.rows_y, first)
+    if result.p_value <= level:
+        _print_typical_rows(console, first, result.rows_x, second)
+        _print_typical_rows(console, second, result.rows_y, first)
     print_sentence(console, result.verdict(level), verdict_style(result, level))
     print_floor(console, result)
 
@@ -460,9 +460,10 @@ def _features_table(result: TwoSampleResult, first: str, second: str, level: flo
     return table
 
 
-def _print_unlike_rows(console: Console, one: str, rows: Array, other: str) -> None:
+def _print_typical_rows(console: Console, one: str, rows: Array, other: str) -> None:
     listed = ", ".join(str(row + 1) for row in rows[:MAX_NAMED_ROWS])
-    print_sentence(console, f"Rows of {one} that are least like {other}, counted from 1: {listed}.")
+    typical = f"Rows most typical of {one} rather than {other}"
+    print_sentence(console, f"{typical}, counted from 1: {listed}.")
 
 
 def _shortened(name: str) -> str:

@@ -24,7 +24,7 @@ MAX_COLUMNS, MAX_STATISTICS = 1000, 200
 """Columns and statistics that are listed."""
 
 MAX_ROWS = 5
-"""Rows of each sample that are named as least like the other."""
+"""Rows of each sample that are named as typical of it."""
 
 INDEPENDENT_ROWS = (
     "The rows are assumed to be independent of each other. In repeated measurements, time series "
@@ -114,7 +114,7 @@ def _where_section(result: TwoSampleResult, level: float, names: tuple[str, str]
     )
     witness = witness_plot(result.witness_x, result.witness_y, names)
     sentences = []
-    if not result.is_same:
+    if result.p_value <= level:
         sentences.append(_rows_text(result, *names))
     table = _features_table(result, level, *names)
     return Section("Where they differ", sentences, (), [bars, table, witness])
@@ -139,9 +139,10 @@ def _tone(result: Result, level: float) -> str:
 
 def _rows_text(result: TwoSampleResult, first: str, second: str) -> str:
     return (
-        f"Rows of {first} that are least like {second}: {_row_numbers(result.rows_x)}. Rows of "
-        f"{second} that are least like {first}: {_row_numbers(result.rows_y)}. Rows are counted "
-        "from 1, without the header."
+        f"Rows most typical of {first} rather than {second}: {_row_numbers(result.rows_x)}. Rows "
+        f"most typical of {second} rather than {first}: {_row_numbers(result.rows_y)}. Each sample "
+        "has more rows like these than the other has. A single row far from all others is seldom "
+        "among them. Rows are counted from 1, without the header."
     )
 
 
