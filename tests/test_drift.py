@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -295,6 +296,24 @@ def test_a_batch_of_too_few_rows_to_reach_its_level_says_so():
     )
     assert more.is_reachable
     assert more.is_alarm
+
+
+def test_pages_figures_and_tables_say_which_batches_have_too_few_rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    detector = DriftDetector(random_state=0).fit(made(20, 0.0, rng))
+    found = []
+    for n, shift in ((3, 50.0), (8, 0.0), (8, 50.0)):
+        found.append(detector.update(made(n, shift, rng)).finding)
+    assert found == ["too few rows", "no drift", "drift"]
+    shown = DriftDisplay.from_detector(detector).plot()
+    names = {text.get_text() for text in shown.ax_.get_legend().get_texts()}
+    assert {"too few rows", "no drift", "drift"} <= names
+    assert "<td>too few rows</td>" in detector.to_html()
+    for name, n in (("reference", 20), ("week1", 3)):
+        pd.DataFrame(made(n, 0.0, rng), columns=["a", "b"]).to_csv(f"{name}.csv", index=False)
+    printed = run("reference.csv", "week1.csv").stdout
+    assert re.search(r"^ week1.csv .*too few rows *$", printed, flags=re.MULTILINE)
 
 
 def test_a_detector_whose_batches_are_all_too_small_says_so():

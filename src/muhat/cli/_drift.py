@@ -405,10 +405,12 @@ def _table(results: Sequence[DriftResult]) -> Table:
         if each.is_at_floor:
             p = f"≤ {p}"
         cells = each.name, f"{each.n:,}", f"{each.mmd:.2g}", p, f"{each.level:.2g}"
-        drifted, style = "", None
+        found, style = "", None
         if each.is_alarm:
-            drifted, style = "drifted", ALERT
-        table.add_row(*cells, each.most_changed or "several columns", drifted, style=style)
+            found, style = "drifted", ALERT
+        elif each.finding == "too few rows":
+            found = each.finding
+        table.add_row(*cells, each.most_changed or "several columns", found, style=style)
     return table
 
 
