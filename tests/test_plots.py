@@ -472,6 +472,13 @@ def test_of_many_columns_the_pair_with_the_largest_distance_correlation_is_shown
         PairDisplay.from_samples(x, y, (["a", "b"], "y"))
 
 
+def test_a_negative_share_of_a_variance_is_called_a_negative_r2():
+    y = np.arange(5.0)
+    assert LeftOutDisplay(y, y, -0.0038).content().note == "R² = −0.0038"
+    assert LeftOutDisplay(y, y, 0.5, "dose").content().note == "50 % of the variance of dose"
+    assert LeftOutDisplay(y, y, np.nan).content().note == ""
+
+
 @pytest.mark.parametrize(
     ("filter", "label"),
     [
