@@ -210,7 +210,8 @@ def test_independence_says_what_it_found_in_words_of_its_own():
     assert "Is age independent of dose?" in said
     assert result.verdict() in said
     assert "Dependence is not causation" in said
-    assert f"{result.correlation:.2g} from 0 (independent) to 1" in said
+    assert f"{result.correlation:.2g} from 0 (independent) to 1; for this pair only" in said
+    assert "Do not compare it between pairs of columns: the kernels are chosen for each" in said
     for words in ("samples", "less alike", "difference"):
         assert words not in said.replace(result.verdict(), "")
 

@@ -438,6 +438,7 @@ def test_every_file_that_is_written_is_named():
     printed = run("independence", "a.csv", "--x", "u", "--y", "v", "--out", "g.png", *FEW).stdout
     assert printed.endswith("Figure: g.png\n")
     assert "Kernel correlation: " in printed
+    assert "Do not compare it between pairs of columns" in printed
 
 
 def test_options_take_columns_between_commas_unless_a_column_has_one_in_its_name():

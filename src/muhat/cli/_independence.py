@@ -56,6 +56,7 @@ from muhat.testing import (
     IndependenceResult,
     IndependenceTest,
 )
+from muhat.testing._results import NOT_COMPARABLE
 
 
 def independence_command(
@@ -166,8 +167,9 @@ def _print_independence(result: IndependenceResult, size: str, level: float) -> 
     """Print how strong the dependence is, and the verdict."""
     console = console_of()
     print_sentence(console, size)
-    scale = "on a scale from 0 (independent) to 1; it counts dependence of every kind"
-    print_sentence(console, f"Kernel correlation: {result.correlation:.2g}, {scale}")
+    scale = "from 0 (independent) to 1; it counts dependence of every kind"
+    print_sentence(console, f"Kernel correlation: {result.correlation:.2g}, {scale}.")
+    print_sentence(console, f"{NOT_COMPARABLE}.")
     print_sentence(console, result.verdict(level), verdict_style(result, level))
     print_floor(console, result)
 

@@ -18,6 +18,7 @@ from muhat.figures._pair import most_dependent
 from muhat.report._data import Context, ReportSample, data_section
 from muhat.report._document import Cell, Fact, Report, Section, Table
 from muhat.testing import IndependenceResult, Result, TwoSampleResult
+from muhat.testing._results import NOT_COMPARABLE
 from muhat.testing._wording import change_title, size_text
 
 MAX_COLUMNS, MAX_STATISTICS = 1000, 200
@@ -154,10 +155,11 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
     if len(samples) == 1:
         name = shortened(samples[0].name, 40)
     strength = (
-        f"The kernel correlation is {number(result.correlation, 2)}, on a scale from 0 "
-        "(independent) to 1. Unlike Pearson's correlation it measures dependence of every kind, "
-        "and even 0.1 can be a clear dependence."
+        f"The kernel correlation is {number(result.correlation, 2)}, from 0 (independent) to 1. "
+        "Unlike Pearson's correlation it measures dependence of every kind, and even 0.1 can be a "
+        f"clear dependence. {NOT_COMPARABLE}, and a stronger dependence can have a smaller value."
     )
+    scale = "from 0 (independent) to 1; for this pair only"
     return Report(
         kind="Test of independence",
         question=f"{agree(len(x), 'Is', 'Are')} {listed(x)} independent of {listed(y)}?",
@@ -166,7 +168,7 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
         tone=_tone(result, context.level),
         facts=[
             _p_value(result),
-            Fact("kernel correlation", number(result.correlation, 2), "from 0 (independent) to 1"),
+            Fact("kernel correlation", number(result.correlation, 2), scale),
             Fact("rows", f"{result.n:,}", name),
         ],
         sections=[
