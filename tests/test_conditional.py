@@ -323,6 +323,18 @@ def test_intervals_hold_what_they_promise():
     )  # what the theorem promises, though it does not speak of a chosen parameter
 
 
+def test_rare_values_of_y_and_whole_numbers_too_large_for_floats_are_named():
+    X, y = np.random.default_rng(SEED).normal(size=(40, 1)), np.zeros(40)
+    held_out = np.random.default_rng(0).permutation(40)[:13]
+    y[held_out[0]] = 1
+    model = ConditionalMean().fit(X, y)
+    with pytest.raises(ValueError, match=r"y must vary in the two thirds of the rows .*jackknife"):
+        model.predict_interval(X, method="conformal")
+    assert np.isfinite(model.predict_interval(X, method="jackknife+")).all()
+    with pytest.raises(ValueError, match=r"above 2\*\*53 are rounded to floats: subtract"):
+        ConditionalMean().fit(X, 2**60 + np.arange(40))
+
+
 @SOME_ARE_FAR
 def test_conformal_intervals_hold_what_they_promise_though_everything_was_chosen():
     covered = coverage(ConditionalMean(filter="tikhonov"), method="conformal")

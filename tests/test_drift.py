@@ -96,7 +96,7 @@ def test_drift_is_found_and_remembered():
     assert all(each.test is None for each in detector.history_)
     assert detector.spent_ == pytest.approx(5 * 0.05 / 200)
     assert detector.verdict().startswith(
-        "Drift detected in 2 of 5 batches: batch 4, batch 5. (If nothing had drifted, the "
+        "Drift detected in 2 of 5 batches: batch 4, batch 5. (The probability of any false "
     )
     display = DriftDisplay.from_detector(detector).plot()
     assert [text.get_text() for text in display.ax_.get_xticklabels()] == [
@@ -438,6 +438,16 @@ def test_a_file_that_had_drifted_before_counts_for_the_exit_status(files):
         in result.stderr
     )
     assert run(*again, files[1]).exit_code == 0
+
+
+def test_the_verdict_of_a_clean_batch_begins_with_it_after_an_earlier_alarm(files):
+    options = ["--drop", "kind", "--fail-below", 0.05]
+    assert run("reference.parquet", files[2], *options, "--save", "s.muhat").exit_code == FOUND
+    later = run("--resume", "s.muhat", files[0], *options)
+    assert later.exit_code == 0
+    said = " ".join(later.stdout.split())
+    assert "No drift detected in week1.parquet (p = " in said
+    assert "All batches so far: Drift detected in 1 of 2 batches: week3.parquet." in said
 
 
 def test_a_state_is_not_overwritten_unless_it_is_resumed(files):

@@ -1,7 +1,7 @@
 """Tests of many groups: the fast path is the obvious loop, and designs are exact."""
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
@@ -775,6 +775,24 @@ def test_a_difference_of_columns_together_is_not_laid_on_one_of_them():
     result = GroupTest(n_permutations=199).test(X, groups)
     assert result.p_value <= 0.05
     assert "No single column differs significantly: the difference is in how" in result.verdict()
+
+
+def test_p_values_of_clusters_of_different_sizes_are_exact_over_all_relabelings(monkeypatch):
+    """No more than a share a of all relabelings, equally likely without a difference, has p ≤ a.
+
+    That is of each analysis by itself, without the choice by sizes. Scales of statistics depended
+    on how many rows the observed groups had: 2 of 35 had p ≤ 1/35.
+    """
+    monkeypatch.setattr(GroupDesign, "_sizes_go_with_groups", lambda *_: False)
+    rng = np.random.default_rng([131, 30])
+    cluster = np.repeat(np.arange(8), [1, 1, 1, 1, 10, 10, 10, 10])
+    X = rng.normal(size=(44, 1))
+    p_values = []
+    for chosen in combinations(range(1, 8), 3):  # the first cluster's group is "a"
+        groups = np.where(np.isin(cluster, [0, *chosen]), "a", "b")
+        p_values.append(GroupTest().test(X, groups, clusters=cluster).p_value)
+    p_values = np.sort(p_values)
+    assert (p_values >= np.arange(1, 36) / 35 - 1e-9).all()
 
 
 def test_clusters_whose_sizes_differ_in_spread_alone_are_cut_to_one_size():

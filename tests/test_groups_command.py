@@ -65,7 +65,7 @@ def test_a_file_for_each_group_and_the_exit_code_of_a_difference():
     files = ["north.csv", "south.csv", "east.csv"]
     result = run(*files, "--fail-below", 0.05, *FEW)
     assert result.exit_code == FOUND
-    found = "1 of 3 groups (60 rows in all) differs from the others: south (p ≤ 0.01, "
+    found = "1 of the 3 groups (60 rows in all) differs from the others: south (p ≤ 0.01, "
     assert found in result.stdout
     assert run("north.csv", "east.csv", "--fail-below", 0.01, *FEW).exit_code == 0
 

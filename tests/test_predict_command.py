@@ -194,7 +194,9 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
     )
     assert found["verdict"].startswith(worse)
     inside = " % of the true values of far."
-    shift = "The new rows are distributed differently from the training rows (p ≤ 0.001), "
+    shift = (
+        "Caution: the rows of far are distributed differently from the training rows (p ≤ 0.001), "
+    )
     shift += "most of all in a (higher in far)."
     assert inside in found["verdict"]
     assert found["verdict"].endswith(f" may be much too narrow. {shift}")
@@ -246,7 +248,9 @@ def test_a_useless_model_is_not_said_to_do_as_well_on_new_rows(folder):
 def test_new_rows_without_the_target_are_tested_for_drift(folder):
     elsewhere().drop(columns="y").to_csv("far.csv", index=False)
     result = run("train.csv", "far.csv", "--target", "y")
-    shift = "The new rows are distributed differently from the training rows (p ≤ 0.001), "
+    shift = (
+        "Caution: the rows of far are distributed differently from the training rows (p ≤ 0.001), "
+    )
     shift += "most of all in a (higher in far)."
     assert f"{shift} Predictions and intervals may be wrong." in " ".join(result.stdout.split())
 
@@ -327,6 +331,24 @@ def test_a_target_of_two_values_is_named_and_one_of_text_is_to_be_recoded(folder
     assert "If it has two values, such as yes and no, recode it as 0 and 1." in refused
 
 
+def test_far_values_of_y_are_named_and_intervals_contain_their_predictions():
+    rng = np.random.default_rng(61)
+    x = rng.normal(size=(200, 1))
+    y = 2 * x[:, 0] + 0.3 * rng.normal(size=200)
+    assert "far from all others" not in evaluate(ConditionalMean().fit(x, y)).verdict()
+    y[[5, 60, 100]] = 9999
+    model = ConditionalMean().fit(x, y)
+    said = evaluate(model, [[0.0], [1.0]]).verdict()
+    assert "Caution: 3 of 200 values of y are far from all others (up to 9999) and make " in said
+    for method in ("residuals", "jackknife+", "conformal"):
+        lower, upper = model.predict_interval(x, method=method).T
+        assert (lower <= model.predict(x)).all()
+        assert (model.predict(x) <= upper).all()
+    y[[5, 60]] = 0
+    said = evaluate(ConditionalMean().fit(x, y)).verdict()
+    assert "1 of 200 values of y is far from all others (9999) and makes 100 % of its" in said
+
+
 def test_an_r2_of_few_rows_is_said_to_be_perhaps_chance():
     may_be_chance = "This is from 5 rows only, so R² may be chance."
     assert LeftOutFit(0.75, 0.1, np.ones(5)).sentence("y", ["a", "b"]) == (
@@ -352,7 +374,7 @@ def test_new_rows_without_truth_get_the_score_of_left_out_rows_and_no_word_on_dr
     )
     sentence = (
         "y is predicted for 5 rows of new, with 90 % intervals. "
-        f"On left-out rows of train (60 rows) R² is {MODEL.loo_score_:.2f}."
+        f"On rows of train left out of the fit (60 rows) R² is {MODEL.loo_score_:.2f}."
     )
     assert found["verdict"] == sentence
     page = (folder / "page.html").read_text(encoding="utf-8")

@@ -686,7 +686,7 @@ def test_a_gain_is_that_of_the_last_fit():
 def test_a_verdict_says_no_more_than_two_standard_errors_allow():
     mu = StackedMean().fit(np.random.default_rng(0).normal(size=(60, 10)))
     for gain, error, best, words in [
-        (0.11, 0.04, 2.0, "lowers the expected squared error by 11.0 %"),
+        (0.11, 0.04, 2.0, "is estimated to lower the expected squared error by 11.0 %"),
         (
             0.11,
             0.04,

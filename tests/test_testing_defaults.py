@@ -579,3 +579,16 @@ def test_tables_show_what_differs_mean_share_or_spread():
     tile = f"{spreads[0]:.1f} → {spreads[1]:.1f}"
     assert tile in wide.to_html()
     assert "standard deviation: X → Y" in wide.to_html()
+
+
+def test_copies_are_named_also_where_every_row_has_many():
+    rng = np.random.default_rng(4)
+    X, Y = (np.repeat(rng.normal(size=(15, 2)), 8, axis=0) for _ in "xy")
+    result = TwoSampleTest(n_permutations=99).test(X, Y)
+    assert result.p_value <= 0.05
+    assert result.n_copies == 210
+    assert "210 of the 240 rows are exact copies" in result.verdict()
+    assert "Use distinct=True to drop copies." in result.verdict()
+    few = rng.integers(0, 3, size=(240, 2)).astype(float)  # nine different rows
+    moved = few[:99] + np.array([1, 0])
+    assert "copies" not in TwoSampleTest(n_permutations=99).test(moved, few).verdict()

@@ -26,7 +26,7 @@ from muhat._python_lines import (
     reading_columns,
     resumed_drift_lines,
 )
-from muhat._text import agree, count
+from muhat._text import agree, count, listed
 from muhat._wording import rows_text
 from muhat.cli._command_line import errors_named, say, shown_warnings, standard_output
 from muhat.cli._options import (
@@ -386,10 +386,17 @@ def _print(detector: DriftDetector, results: Sequence[DriftResult]) -> None:
             print_sentence(console, each.verdict())
     if not has_alarm:
         _print_horizon(console, detector, results)
-    style = "bold"
+    style: str | None = "bold"
     if has_alarm:
         style = ALERT
-    print_sentence(console, detector.verdict(), style)
+    verdict = detector.verdict()
+    if detector.n_alarms_ and results and not has_alarm:  # the alarms are of earlier runs
+        new = listed([each.name for each in results])
+        if len(results) == 1:
+            new = f"{new} (p = {results[0].p_value:.2g})"
+        print_sentence(console, f"No drift detected in {new}.", style)
+        verdict, style = f"All batches so far: {verdict}", None
+    print_sentence(console, verdict, style)
 
 
 def _table(results: Sequence[DriftResult]) -> Table:

@@ -27,6 +27,7 @@ from muhat.conditional._intervals import (
     checked_confidence,
     checked_place,
     reach_of,
+    widened_to,
 )
 from muhat.embedding import Embedding
 from muhat.errors import MuhatError
@@ -94,6 +95,9 @@ class ConditionalAnswers(BaseEstimator):
         wider. The guarantee does not include earlier steps of a pipeline, which were fitted to all
         rows.
 
+        Every interval contains the prediction: it is widened to it where a few extreme y move
+        predictions out of the range of most errors.
+
         All methods rely on errors near the training rows. For points far from all training rows
         (``is_far``), intervals may be much too narrow, and an ``ExtrapolationWarning`` is issued.
 
@@ -114,9 +118,14 @@ class ConditionalAnswers(BaseEstimator):
         self._warn_of_far_points(X)
         if method == "residuals":
             checked_confidence(who, level, self._fit.n)
-            return self._quantiles_by_residuals(
-                who, X, np.array([(1 - level) / 2, (1 + level) / 2])
-            )
+        ends = self._interval_ends(who, X, level, method)
+        return widened_to(ends, self._shaped(self._by_chunks(X, self._fit.predictions)))
+
+    def _interval_ends(self, who: str, X: Any, level: float, method: str) -> Array:
+        """Return the ends of intervals by one of the methods, as residuals have them."""
+        if method == "residuals":
+            levels = np.array([(1 - level) / 2, (1 + level) / 2])
+            return self._quantiles_by_residuals(who, X, levels)
         if method == "conformal":
             model, columns, gaps = self._calibrated(level)
             reach = reach_of(who, level, gaps)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._validation import checked_sample, is_dask
+from muhat._validation import MAX_EXACT_INTEGER, checked_sample, is_dask
 from muhat.data import ColumnMoments, DaskSource, Source
 from muhat.data._copies import EqualRows
 from muhat.errors import MuhatError
@@ -80,7 +80,10 @@ def check_outputs(outputs: Array) -> None:
         got = "the same row everywhere"
         if outputs.shape[1] == 1:
             got = f"{outputs[0, 0]:g} in every row"
-        raise MuhatError("ConditionalMean", "y must vary", got)
+        advice = ""
+        if np.abs(outputs).max() > MAX_EXACT_INTEGER:
+            advice = "numbers above 2**53 are rounded to floats: subtract a constant first"
+        raise MuhatError("ConditionalMean", "y must vary", got, advice)
     largest = float(np.abs(outputs).max())
     if largest > MAX_OUTPUT:
         needed = f"y must be at most {MAX_OUTPUT:g} in absolute value, so that squares are finite"

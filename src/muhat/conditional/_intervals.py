@@ -101,6 +101,10 @@ def calibrated(
     order = np.random.default_rng(0).permutation(len(first))
     held_out = floor(CALIBRATION_SHARE * len(first))
     some, rest = np.sort(first[order[:held_out]]), np.flatnonzero(np.isin(groups, order[held_out:]))
+    if (y[rest] == y[rest][0]).all():
+        needed = "y must vary in the two thirds of the rows that the model is fitted to"
+        advice = "use method='jackknife+' or 'residuals'"
+        raise MuhatError("method='conformal'", needed, "one value", advice)
     columns: Array | None = None
     taken: Any = slice(None)
     if is_pairwise:
@@ -120,6 +124,13 @@ def reach_of(who: str, level: float, gaps: Array) -> Array:
     """
     place = checked_place(who, level, len(gaps)) - 1
     return np.partition(gaps, place, axis=0)[place]
+
+
+def widened_to(ends: Array, predictions: Array) -> Array:
+    """Return intervals that contain the predictions: shapes (…, 2) and (…)."""
+    lower = np.minimum(ends[..., 0], predictions)
+    upper = np.maximum(ends[..., 1], predictions)
+    return np.stack([lower, upper], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,11 +29,15 @@ from muhat.data import hashed_rows
 from muhat.errors import MuhatError, MuhatTypeError
 from muhat.filters import name_of
 from muhat.kernels import Precomputed
+from muhat.testing._marginals import far_limits, in_units
 from muhat.testing._results import short
 from muhat.testing._row_order import RowOrder
 
 MAX_EFFECT_ROWS = 500
 """Rows along which the effect of a feature is measured."""
+
+MIN_FAR_SHARE = 0.5
+"""Share of the variance of y that far values must make for a caution."""
 
 MIN_DIFFERENT_SHARE = 0.9
 """The share of different training rows above which finding new rows among them means something."""
@@ -285,7 +289,8 @@ class PredictionResult(Reportable):
     def verdict(self) -> str:
         """Return how well these rows are predicted, with warnings, in sentences."""
         n = len(self.training_rows[0])
-        sentences = [self._shift_first(), self._score_sentence(), self.two_values_note]
+        sentences = [self._shift_first(), self._score_sentence(), self.far_values_note]
+        sentences.append(self.two_values_note)
         if self.model.n_copies_:
             sentences.append(copies_text(self.model.n_copies_, n))
         sentences.append(self.row_order_note)
@@ -307,6 +312,30 @@ class PredictionResult(Reportable):
             return ""
         differ = self.shift.sentence(self.name, f"the rows of {self.name}")
         return f"Caution: {differ} Predictions and intervals may be wrong."
+
+    @property
+    def far_values_note(self) -> str:
+        """That a few values of y are far from all others and make most of its variance."""
+        y = self.training_rows[1]
+        low, high = far_limits(y[:, None])
+        is_far = (y < low) | (y > high)
+        if not is_far.any():
+            return ""
+        squares = (in_units(y) - np.median(in_units(y))) ** 2
+        share = float(squares[is_far].sum() / squares.sum())
+        if share < MIN_FAR_SHARE:
+            return ""
+        far = y[is_far]
+        extreme = f"{far[np.abs(far - np.median(y)).argmax()]:.6g}".replace("-", "−")
+        values = f"{len(far):,} of {len(y):,} values of {self.target} are far from all others"
+        if len(far) == 1:
+            values = f"1 of {len(y):,} values of {self.target} is far from all others"
+            found = f"Caution: {values} ({extreme}) and makes"
+        else:
+            found = f"Caution: {values} (up to {extreme}) and make"
+        return (
+            f"{found} {100 * share:.0f} % of its variance: R², RMSE and predictions depend on them."
+        )
 
     @property
     def two_values_note(self) -> str:

@@ -264,15 +264,15 @@ class StackedMean(UnsavedCaches, HasKernel, EstimatorHtmlReprMixin, BaseEstimato
             return f"{unclear}: the estimate is {numbers}."
         if gain < 0:
             return f"The stacked mean raises {what} {than} ({numbers})."
-        lowers = f"lowers {what} by {change.removesuffix(' lower')} {than}"
+        lowers = f"lower {what} by {change.removesuffix(' lower')} {than}"
         if gain >= NEARLY_ALL:
-            lowers = f"is estimated to remove nearly all of {what} of the plain average"
+            lowers = f"remove nearly all of {what} of the plain average"
         single = ", ".join(filter(None, gain_parts(best, best_error)))
         known = "; ".join(filter(None, [spread, f"with the best single filter it is {single}"]))
         caution = ""
         if self.n_samples_seen_ < FEW_ROWS:
             caution = f" With only {self.n_samples_seen_} rows this is a rough estimate."
-        return f"The stacked mean {lowers} ({known}).{caution}"
+        return f"The stacked mean is estimated to {lowers} ({known}).{caution}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the gain and its standard error in percent of KME's risk, and the weights."""

@@ -14,6 +14,9 @@ from muhat.data._copies import MIN_ROWS_PER_VALUE
 MAX_COUNTED_ROWS = 20_000
 """Distinct rows that are counted at most: those with the smallest hashes, a random subset."""
 
+MIN_COPIED_ROWS = 20
+"""Different rows from which on rows that repeat as a whole are called copies, however many."""
+
 MIN_SHARE_NAMED = 0.01
 """The share of copies among the rows from which a verdict mentions them."""
 
@@ -78,15 +81,34 @@ def distinct_rows(X: Array, Y: Array, rng: np.random.Generator) -> tuple[Array, 
     return kept[kept < len(X)], kept[kept >= len(X)] - len(X)
 
 
+def are_copied_whole(rows: Array) -> bool:
+    """Return whether rows repeat as a whole, and not because few values are possible.
+
+    Values that repeat by themselves meet in many combinations. Of copied rows every column that
+    varies has as many different values as there are different rows.
+    """
+    n_different = len(np.unique(hashed_rows(rows)))
+    n_values = np.array([len(np.unique(column)) for column in rows.T])
+    n_values = n_values[n_values > 1]
+    is_whole = len(n_values) > 1 and bool((n_values == n_different).all())
+    return is_whole and MIN_COPIED_ROWS <= n_different < len(rows)
+
+
 def copies_note(
-    n_copies: int, n_shared: int, n: int, names: tuple[str, str], is_found: bool = True
+    n_copies: int,
+    n_shared: int,
+    n: int,
+    names: tuple[str, str],
+    is_found: bool = True,
+    are_whole: bool = False,
 ) -> str:
     """Return sentences on what copies do to the p-value; empty without copies.
 
-    That the true p-value is larger matters only where a difference was found.
+    That the true p-value is larger matters only where a difference was found. Where few different
+    rows are possible nothing is said, unless rows ``are_whole`` copies.
     """
     notes: list[str] = []
-    if n >= MIN_ROWS_PER_VALUE * (n - n_copies):
+    if n >= MIN_ROWS_PER_VALUE * (n - n_copies) and not are_whole:
         return ""
     if is_found and n_copies > MIN_SHARE_NAMED * n:
         notes.append(_copies_within(n_copies, n, "sample"))

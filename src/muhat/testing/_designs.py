@@ -281,6 +281,15 @@ class GroupDesign:
         return counts
 
     @cached_property
+    def expected_rows(self) -> Array:
+        """The mean number of rows of every group over relabelings, shape (T,).
+
+        It does not depend on labels: the rows of groups do, if units differ in size.
+        """
+        rows, units = self.row_counts.sum(axis=1), self.counts.sum(axis=1)
+        return np.asarray((rows[:, None] * self.counts / units[:, None]).sum(axis=0))
+
+    @cached_property
     def row_counts(self) -> Array:
         """How many rows of every stratum are in every group, shape (strata, T)."""
         counts = np.zeros((self.strata.max() + 1, self.n_groups))

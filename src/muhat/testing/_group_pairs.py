@@ -247,7 +247,7 @@ def _chunk_statistics(
     sizes, moments, forms, parts = [], [], [], []
     for units in _units_of_pairs(chunk, design):
         own = design.sizes[units]
-        n_first = own[chunk.design.labels == 0].sum()
+        n_first = _expected_rows(own, chunk.design)
         factor = 1 / n_first + 1 / (own.sum() - n_first)
         centred = [_stratum_centred(each.spectrum.Z[units], own, strata) for each in factors]
         found = []
@@ -262,6 +262,12 @@ def _chunk_statistics(
     if use_forms:
         return _QuadraticForms(np.array(forms), np.array(sizes), moments, observed)
     return _SumsOverUnits(parts, np.array(sizes), moments, observed)
+
+
+def _expected_rows(sizes: Array, design: GroupDesign) -> float:
+    """Return the mean number of rows of the first group over relabelings."""
+    rows = np.bincount(design.strata, weights=sizes)
+    return float((rows * design.counts[:, 0] / design.counts.sum(axis=1)).sum())
 
 
 def _units_of_pairs(chunk: PairChunk, design: GroupDesign) -> Iterator[Array]:

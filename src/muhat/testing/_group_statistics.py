@@ -290,7 +290,8 @@ def kernel_statistics(
     if not len(H):
         moments = NullMoments(np.empty(0), np.empty(0), np.empty(0))
         return KernelGroupStatistics(resolved, values, moments, log_scores)
-    variances = variances_against_rest(spectrum, design, n[0])
+    expected = design.expected_rows
+    variances = variances_against_rest(spectrum, design, expected)
     of_groups = [_null_moments(h * variances, 1) for h in H]
     for some, S in sums.blocks(spectrum.Z):
         S *= S
@@ -303,7 +304,7 @@ def kernel_statistics(
             log_scores[:, some] = np.logaddexp(log_scores[:, some], scores)
     # Each component of T_h is about χ² with T − 1 degrees of freedom; (N − n_t)/N sums to T − 1.
     degrees = design.n_groups - 1
-    of_component = (variances * (1 - n[0] / N)[:, None]).sum(axis=0) / degrees
+    of_component = (variances * (1 - expected / N)[:, None]).sum(axis=0) / degrees
     return KernelGroupStatistics(
         resolved, values, _null_moments(H * of_component, degrees), log_scores
     )
@@ -313,7 +314,8 @@ def variances_against_rest(spectrum: GroupSpectrum, design: GroupDesign, n: Arra
     """Return the mean of N (u_kᵀw)²/‖w‖² of every group over relabelings, shape (T, r).
 
     In a stratum of c units with m_t in group t, the sum of u_k over group t has the variance
-    m_t (c − m_t)/(c (c − 1)) Σ u_k². n are the rows of groups, shape (T,).
+    m_t (c − m_t)/(c (c − 1)) Σ u_k². n are the rows of groups, shape (T,): expected ones, as
+    p-values are exact only if nothing here depends on labels.
     """
     N = n.sum()
     m = design.counts.astype(np.float64)

@@ -148,6 +148,9 @@ class TwoSampleResult(Result):
         they are not.
     block_length : int or None
         How many consecutive rows were permuted as a block, if the test was told to.
+    are_copied_whole : bool
+        Whether rows repeat as a whole: every column that varies has as many values as there are
+        different rows.
     """
 
     n: int
@@ -169,6 +172,7 @@ class TwoSampleResult(Result):
     tolerance: Tolerance | None = None
     row_order: RowOrder | None = None
     block_length: int | None = None
+    are_copied_whole: bool = False
 
     @property
     def witness_x(self) -> Array:
@@ -295,7 +299,8 @@ class TwoSampleResult(Result):
 
     def _copies_text(self, is_found: bool) -> str:
         n = self.n + self.m
-        return copies_note(self.n_copies, self.n_shared, n, self.names, is_found)
+        are_whole = getattr(self, "are_copied_whole", False)  # not in results saved earlier
+        return copies_note(self.n_copies, self.n_shared, n, self.names, is_found, are_whole)
 
     def _row_order_text(self, level: float) -> str:
         """Return that rows are not independent, which matters only where something was found."""

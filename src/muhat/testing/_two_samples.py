@@ -24,7 +24,7 @@ from muhat.testing._base import (
     checked_names,
     samples_of_matrix,
 )
-from muhat.testing._copies import distinct_rows
+from muhat.testing._copies import are_copied_whole, distinct_rows
 from muhat.testing._distances import Distance, LargestRankDifference
 from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
@@ -632,6 +632,9 @@ class _Samples:
             "n_shared": y.n_shared(x),
             "has_same_rows": x.is_same(y),
             "is_constant": self.are_equal,
+            "are_copied_whole": are_copied_whole(
+                np.concatenate([self.x.drawn.rows, self.y.drawn.rows])
+            ),
         }
 
     @property
