@@ -164,7 +164,7 @@ def two_samples_command(
     if report is not None:
         columns = None
         if one_hot:
-            columns = tested.samples[0].feature_names
+            columns = tested.columns
         reader = "read_table"
         if is_large:
             reader = "open_batches"
@@ -212,6 +212,14 @@ class _TestedSamples:
 
     result: TwoSampleResult
     samples: tuple[DataSet | FileBatches, DataSet | FileBatches]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that were tested."""
+        first = self.samples[0]
+        if isinstance(first, FileBatches):
+            return first.columns
+        return first.feature_names
 
 
 def _test_samples(test: TwoSampleTest, pair: _SamplePair) -> _TestedSamples:
