@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -297,6 +298,24 @@ def test_a_batch_of_too_few_rows_to_reach_its_level_says_so():
     assert more.is_alarm
 
 
+def test_pages_figures_and_tables_say_which_batches_have_too_few_rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    detector = DriftDetector(random_state=0).fit(made(20, 0.0, rng))
+    found = []
+    for n, shift in ((3, 50.0), (8, 0.0), (8, 50.0)):
+        found.append(detector.update(made(n, shift, rng)).finding)
+    assert found == ["too few rows", "no drift", "drift"]
+    shown = DriftDisplay.from_detector(detector).plot()
+    names = {text.get_text() for text in shown.ax_.get_legend().get_texts()}
+    assert {"too few rows", "no drift", "drift"} <= names
+    assert "<td>too few rows</td>" in detector.to_html()
+    for name, n in (("reference", 20), ("week1", 3)):
+        pd.DataFrame(made(n, 0.0, rng), columns=["a", "b"]).to_csv(f"{name}.csv", index=False)
+    printed = run("reference.csv", "week1.csv").stdout
+    assert re.search(r"^ week1.csv .*too few rows *$", printed, flags=re.MULTILINE)
+
+
 def test_a_detector_whose_batches_are_all_too_small_says_so():
     detector = DriftDetector().fit(made(5))
     detector.update(made(5), "g5.csv")
@@ -404,6 +423,20 @@ def test_a_state_is_resumed_and_files_are_tested_once(files):
     assert resumed["verdict"] == straight["verdict"]
     names = muhat.load("state.muhat").feature_names_in_.tolist()
     assert names == ["a", "b", "kind = ash", "kind = oak"]
+
+
+@pytest.mark.parametrize("options", [["--one-hot"], ["--drop", "kind"]])
+def test_the_lines_of_python_read_files_as_the_command_does(files, monkeypatch, options):
+    lines = []
+    monkeypatch.setattr(DriftDetector, "to_html", lambda *_, code, **__: lines.append(code))
+    if options == ["--drop", "kind"]:  # a column that only some files have
+        pd.read_parquet(files[1]).drop(columns="kind").to_parquet(files[1])
+    given = ["reference.parquet", *files, *options, "--json", "--report", "page.html"]
+    found = json.loads(run(*given).stdout)
+    space = {}
+    exec(lines[0], space)
+    p_values = [each.p_value for each in space["detector"].history_]
+    assert p_values == [each["p_value"] for each in found["batches"]]
 
 
 def test_a_file_that_had_drifted_before_counts_for_the_exit_status(files):

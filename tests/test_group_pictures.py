@@ -145,6 +145,24 @@ def test_every_display_and_the_figure_can_be_drawn(result, frame):
     assert len(figure_of_groups(result).axes) >= 5
 
 
+@pytest.mark.parametrize("shift", [0, 3])
+@pytest.mark.parametrize("last", ["Filiale Köln", "Filiale " + 10 * "weit "])
+def test_long_names_and_the_dendrogram_are_inside_the_figure(shift, last):
+    pytest.importorskip("matplotlib")
+    rng = np.random.default_rng(0)
+    names = ["Filiale Aachen", "Filiale Berlin", "Filiale Hamburg", last]
+    X = rng.normal(size=(80, 2))
+    X[:20] += shift
+    figure = figure_of_groups(GroupTest(**FEW).test(X, np.repeat(names, 20)))
+    figure.draw_without_rendering()
+    width, height = figure.get_size_inches() * figure.dpi
+    for ax in figure.axes:
+        box = ax.get_tightbbox()
+        assert min(box.x0, box.y0) >= -1
+        assert box.x1 <= width + 1
+        assert box.y1 <= height + 1
+
+
 def test_the_page_shows_every_picture(result):
     page = result.to_html()
     for title in ("Map of the groups", "Which groups are similar", "Distances of all pairs"):

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from muhat import GroupTest, KernelMeans, load
 from muhat.__main__ import command_line
 from muhat.cli._options import FOUND
+from muhat.testing import GroupResult
 
 FEW = ["--permutations", 99]
 
@@ -172,6 +173,28 @@ def test_a_figure_and_the_lines_of_python_of_a_report(shops, tmp_path):
     printed = json.loads(run("sales.csv", "--by", "shop", "--strata", "day", "--json", *FEW).stdout)
     assert found["result"].p_value == printed["p_value"]
     assert found["result"].groups[0].mmd == pytest.approx(printed["groups"][0]["mmd"])
+
+
+@pytest.mark.parametrize("by", [True, False])
+def test_the_lines_of_python_read_text_as_the_command_does(shops, monkeypatch, by):
+    lines = []
+    monkeypatch.setattr(GroupResult, "to_html", lambda *_, code, **__: lines.append(code))
+    kinds = np.array(["oak", "ash", "elm"])
+    rows = shops.drop(columns="day").assign(kind=kinds[np.arange(len(shops)) % 3])
+    rows.loc[3, "price"] = np.nan
+    rows.to_csv("kinds.csv", index=False)
+    given = ["kinds.csv", "--by", "shop"]
+    if not by:
+        given = []
+        for name, group in rows.groupby("shop"):
+            group.drop(columns="shop").iloc[:, ::-1].to_csv(f"{name}.csv", index=False)
+            given.append(f"{name}.csv")
+    given += ["--one-hot", "--missing", "drop", "--report", "page.html", *FEW]
+    found = json.loads(run(*given, "--json").stdout)
+    space = {}
+    exec(lines[0], space)
+    assert space["result"].p_value == found["p_value"]
+    assert space["result"].statistic == found["statistic"]
 
 
 def test_what_is_left_out_ends_the_verdict(shops):

@@ -1,8 +1,10 @@
 """``muhat pca``: verdict, files, saved models, bad options; figures and the page of components."""
 
 import csv
+import dataclasses
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -150,6 +152,37 @@ def test_constant_columns_and_few_rows(tmp_path):
     assert "With only 3 rows this is a rough indication" in " ".join(run.output.split())
 
 
+def test_where_no_component_is_worth_keeping_none_is_said_to_be_chosen():
+    X = np.random.default_rng(1).normal(size=(60, 3))
+    nothing = describe_components(KernelPCA("loo").fit(X), X)
+    assert nothing.choice.best == 0
+    assert not nothing.to_dict()["is_chosen"]
+    page = nothing.to_html()
+    assert "shown; none was chosen" in page
+    assert "chosen by left-out rows" not in page
+    assert "The dot is what the model has." in page
+    plot = noise_plot(nothing.choice)
+    assert plot.series[1].chosen[0] == 0
+    assert "none is recommended" in plot.caption
+    assert plot.note == "marked: the lowest, at 0 components"
+    assert "as given" in describe_components(KernelPCA(2).fit(X), X).to_html()
+
+
+def test_novelty_p_values_are_described_as_what_they_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for rows, words in ((30, "share of rows"), (2100, "2,000 random rows")):
+        X = rng.normal(size=(rows, 2))
+        pd.DataFrame(X, columns=["u", "v"]).to_csv("rows.csv", index=False)
+        options = ["--components", "1", "--report", "page.html"]
+        printed = CliRunner().invoke(command_line(), ["pca", "rows.csv", *options]).stdout
+        assert words in printed
+        assert ("when left out" in printed) == (rows == 30)
+        page = Path("page.html").read_text(encoding="utf-8")
+        assert ("no p-value is below 0.0005" in page) == (rows == 2100)
+        assert ("some row always has the smallest" in page) == (rows == 30)
+
+
 def test_figures_are_drawn_by_matplotlib_and_as_a_page():
     pytest.importorskip("matplotlib")
     rng = np.random.default_rng(0)
@@ -171,7 +204,8 @@ def test_figures_are_drawn_by_matplotlib_and_as_a_page():
     order = result.leading_columns(0)
     assert [bar.length for bar in bars] == result.correlations[order, 0].tolist()
     assert all(bar.is_strong for bar in bars)  # grey stands for what is not significant
-    assert noise_plot(result.choice).series[1].chosen[0] == result.choice.n_components
+    chosen = dataclasses.replace(result.choice, best=3, n_components=2)
+    assert noise_plot(chosen).series[1].chosen[0] == 2
     for display in (
         ComponentMapDisplay.from_estimator(result.pca, X),
         ComponentsDisplay.from_choice(result.pca),

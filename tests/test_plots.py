@@ -472,6 +472,13 @@ def test_of_many_columns_the_pair_with_the_largest_distance_correlation_is_shown
         PairDisplay.from_samples(x, y, (["a", "b"], "y"))
 
 
+def test_a_negative_share_of_a_variance_is_called_a_negative_r2():
+    y = np.arange(5.0)
+    assert LeftOutDisplay(y, y, -0.0038).content().note == "R² = −0.0038"
+    assert LeftOutDisplay(y, y, 0.5, "dose").content().note == "50 % of the variance of dose"
+    assert LeftOutDisplay(y, y, np.nan).content().note == ""
+
+
 @pytest.mark.parametrize(
     ("filter", "label"),
     [
@@ -481,7 +488,7 @@ def test_of_many_columns_the_pair_with_the_largest_distance_correlation_is_shown
     ],
 )
 def test_the_error_of_components_has_its_standard_error_and_marks_the_choice(sample, filter, label):
-    pca = KernelPCA("loo", filter=filter).fit(sample)
+    pca = KernelPCA("loo", filter=filter).fit(sample[:, :1] + 0.1 * sample)
     path = pca.leave_one_out()
     display = ComponentsDisplay.from_estimator(pca).plot(Figure().subplots())
     band, curve = display.curve.series
@@ -493,8 +500,8 @@ def test_the_error_of_components_has_its_standard_error_and_marks_the_choice(sam
     assert display.curve.note.endswith(", chosen")
 
 
-def test_a_number_of_components_that_was_given_is_called_so(sample):
+def test_a_number_of_components_that_was_given_is_not_called_chosen(sample):
     pca = KernelPCA(1).fit(sample)
     plot = ComponentsDisplay.from_estimator(pca).curve
-    assert plot.note == "marked: 1 component, given"
+    assert plot.note == "marked: 1 component"
     assert plot.x.high == pca.leave_one_out().grid[-1]  # others are drawn beside it

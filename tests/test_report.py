@@ -164,7 +164,7 @@ def test_a_test_says_where_two_samples_differ():
         assert words in said
     assert "change from a to b (SD: standard deviations)" in said
     first = result.rows_x[:5] + 1
-    assert f"Rows of a that are least like b: {', '.join(map(str, first))}." in said
+    assert f"Rows most typical of a rather than b: {', '.join(map(str, first))}." in said
     assert "≤ 0.02 the smallest value that 49 permutations can give" in said
     none = check_page(result.to_html(level=1e-3)).says()
     assert "Too few permutations" in none
@@ -210,7 +210,8 @@ def test_independence_says_what_it_found_in_words_of_its_own():
     assert "Is age independent of dose?" in said
     assert result.verdict() in said
     assert "Dependence is not causation" in said
-    assert f"{result.correlation:.2g} from 0 (independent) to 1" in said
+    assert f"{result.correlation:.2g} from 0 (independent) to 1; for this pair only" in said
+    assert "Do not compare it between pairs of columns: the kernels are chosen for each" in said
     for words in ("samples", "less alike", "difference"):
         assert words not in said.replace(result.verdict(), "")
 

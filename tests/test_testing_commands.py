@@ -69,7 +69,7 @@ def test_two_files_get_a_table_and_a_verdict(files):
     line = r"^ v +mean [+]\d\.\d\d SD; SD 1\.1 → \d\.\d +\d+\.\d\d +≤ 0.01 *$"
     assert re.search(line, result.stdout, flags=re.MULTILINE)
     rows = ", ".join(str(row + 1) for row in expected.rows_x[:5])
-    assert f"Rows of a that are least like b, counted from 1: {rows}." in result.stdout
+    assert f"Rows most typical of a rather than b, counted from 1: {rows}." in result.stdout
     assert all(len(line) <= 80 for line in result.stdout.splitlines()[1:9])
 
 
@@ -110,7 +110,15 @@ def test_rows_of_a_divided_file_have_its_own_numbers(files):
         assert set(frame.group.iloc[np.array(rows) - 1]) == {group}
     printed = run("test", "mixed.csv", "--by", "group", *FEW).stdout
     rows = ", ".join(map(str, found["rows_x"][:5]))
-    assert f"least like {second}, counted from 1: {rows}." in printed
+    assert f"of {first} rather than {second}, counted from 1: {rows}." in printed
+
+
+def test_without_a_difference_no_rows_are_said_to_be_typical(files):
+    files[0][:20].to_csv("a.csv", index=False)
+    files[0][20:].to_csv("b.csv", index=False)
+    printed = run("test", "a.csv", "b.csv", "--report", "page.html", *FEW).stdout
+    assert "counted from 1" not in printed
+    assert "Rows are counted from 1" not in Path("page.html").read_text(encoding="utf-8")
 
 
 def test_words_of_a_column_stay_with_their_rows():
@@ -140,7 +148,7 @@ def test_a_pipeline_fails_where_samples_differ_and_goes_on_where_they_do_not():
     assert run("test", "a.csv", "b.csv", "--fail-below", 0.01, *FEW).exit_code == FOUND
     same = run("test", "a.csv", "a.csv", "--fail-below", 0.01, *FEW)
     assert same.exit_code == 0
-    assert "least like" not in same.stdout
+    assert "typical" not in same.stdout
     assert (
         run("independence", "a.csv", "--x", "u", "--y", "v", "--fail-below", 0.01, *FEW).exit_code
         == 0
@@ -385,15 +393,70 @@ def test_the_python_lines_of_a_report_give_the_same_p_to_the_last_digit(
     assert space["result"].names == tuple(found["samples"])
 
 
-def test_the_python_lines_of_independence_give_the_same_p(monkeypatch):
+READINGS = {
+    "one-hot": ["--drop", "note", "--one-hot", "--missing", "drop"],
+    "drop": ["--drop", "kind,note", "--missing", "drop"],
+    "only numeric": ["--only-numeric", "--missing", "drop"],
+}
+"""Options that say which columns and rows of a file are read."""
+
+
+def with_text(frame, kinds):
+    """Return rows with a column of kinds and one that differs in all rows, and two gaps."""
+    frame = frame.assign(kind=kinds[np.arange(len(frame)) % len(kinds)], note=np.arange(len(frame)))
+    frame = frame.astype({"note": str}).assign(note=lambda rows: "n" + rows["note"])
+    frame.loc[3, "u"] = np.nan
+    frame.loc[5, "v"] = np.nan
+    return frame
+
+
+def ran(lines):
+    """Return the result of lines of Python."""
+    space = {}
+    exec(lines, space)
+    return space["result"]
+
+
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("command", ["two files", "one file", "large files"])
+def test_the_python_lines_read_the_same_columns_and_rows(files, monkeypatch, reading, command):
+    a, b = files
+    a = with_text(a, np.array(["oak", "ash"]))
+    b = with_text((b / [1, 3.5, 1])[["w", "v", "u"]], np.array(["elm", "oak", "yew"]))
+    a.to_csv("a.csv", index=False)
+    b.to_csv("b.csv", index=False)
+    pd.concat([a.assign(group="old"), b.assign(group="new")]).to_csv("both.csv", index=False)
+    lines = []
+    monkeypatch.setattr(TwoSampleResult, "to_html", lambda *_, code, **__: lines.append(code))
+    given = ["a.csv", "b.csv"]
+    if command == "one file":
+        given = ["both.csv", "--by", "group"]
+    if command == "large files":
+        monkeypatch.setattr(_samples, "available_memory", lambda: 0.0)
+    given += READINGS[reading]
+    found = json.loads(run("test", *given, "--json", "--report", "page.html", *FEW).stdout)
+    result = ran(lines[0])
+    assert result.p_value == found["p_value"]
+    assert result.statistic == found["statistic"]
+    assert [each.name for each in result.features] == [each["name"] for each in found["features"]]
+
+
+@pytest.mark.parametrize("options", [[], ["--one-hot"], ["--one-hot", "--missing", "drop"]])
+def test_the_python_lines_of_independence_give_the_same_p(files, monkeypatch, options):
+    rows = with_text(files[0], np.array(["oak", "ash", "elm"]))
+    if "drop" not in options:
+        rows = rows.dropna()
+    rows.to_csv("a.csv", index=False)
     lines = []
     monkeypatch.setattr(IndependenceResult, "to_html", lambda *_, code, **__: lines.append(code))
-    options = ["a.csv", "--x", "u,w", "--y", "v", "--json", "--report", "page.html", *FEW]
-    found = json.loads(run("independence", *options).stdout)
-    space = {}
-    exec(lines[0], space)
-    assert space["result"].p_value == found["p_value"]
-    assert space["result"].statistic == found["statistic"]
+    x = "u,w"
+    if options:
+        x = "kind,u"
+    given = ["a.csv", "--x", x, "--y", "v", *options, "--json", "--report", "page.html", *FEW]
+    found = json.loads(run("independence", *given).stdout)
+    result = ran(lines[0])
+    assert (result.p_value, result.n) == (found["p_value"], found["n"])
+    assert result.statistic == found["statistic"]
 
 
 def test_every_file_that_is_written_is_named():
@@ -402,6 +465,7 @@ def test_every_file_that_is_written_is_named():
     printed = run("independence", "a.csv", "--x", "u", "--y", "v", "--out", "g.png", *FEW).stdout
     assert printed.endswith("Figure: g.png\n")
     assert "Kernel correlation: " in printed
+    assert "Do not compare it between pairs of columns" in printed
 
 
 def test_options_take_columns_between_commas_unless_a_column_has_one_in_its_name():

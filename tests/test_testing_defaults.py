@@ -514,6 +514,48 @@ def test_spreads_that_more_than_two_rows_make_are_named():
         assert sum(each.medians is not None for each in found) <= 5
 
 
+def ages(codes=12, size=150):
+    """Return two samples of ages; some of the second are 9999."""
+    rng = np.random.default_rng(2)
+    X, Y = rng.normal(50, 8, size=(2, size, 2))
+    Y[:codes, 0] = 9999
+    return [pd.DataFrame(each, columns=["age", "other"]) for each in (X, Y)]
+
+
+def test_a_value_far_from_all_others_that_repeats_in_one_sample_is_named():
+    X, Y = ages()
+    result = TwoSampleTest(**QUICK).test(X, Y, names=("old", "new"))
+    named = "the value 9999 is in 8 % of the rows of new and in 0 % of those of old."
+    assert f"not its median; {named}" in result.verdict()
+    assert result.to_dict()["features"][0]["repeated"] == {"value": 9999, "shares": (0, 0.08)}
+    assert "9,999" in result.to_html(data={"old": X, "new": Y})
+    many = TwoSampleTest(**QUICK).test(*ages(30), names=("old", "new"))
+    assert "9999 is in 20 % of the rows of new" in many.verdict()
+    for same in ((ages(12)[1], ages(13)[1]), ages(1)):
+        features = TwoSampleTest(**QUICK).test(*same).features
+        assert all(each.repeated is None for each in features)
+
+
+def test_tables_bars_and_pages_say_shape_where_the_verdict_does():
+    X, Y = ages()
+    rng = np.random.default_rng(1)
+    sides = np.where(rng.random(200) < 0.5, -0.95, 0.95)
+    Z = pd.DataFrame({"z": rng.normal(size=200), "u": rng.normal(size=200)})
+    bimodal = Z.assign(z=sides + rng.normal(0, 0.31, 200), u=rng.normal(size=200))
+    for before, after, shape in ((X, Y, "spread or shape"), (Z, bimodal, "shape")):
+        result = TwoSampleTest(**QUICK).test(before, after, names=("old", "new"))
+        most, other = result.features
+        assert most.differs_in == "shape"
+        assert f"in the {shape} of its distribution" in result.verdict()
+        assert size_text(most, 0.05) == shape
+        assert size_text(most, 0.001).startswith(("mean ", "median "))
+        assert size_text(other, 0.05).startswith("mean ")
+        assert f"{shape}, p " in str(differences_bars(result.features, result.names, 99, 0.05))
+        page = result.to_html()
+        assert f">{shape}<" in page
+        assert "of its distribution: old → new" in page
+
+
 def test_tables_show_what_differs_mean_share_or_spread():
     rng = np.random.default_rng(8)
     X, Y = rng.normal(size=(200, 3)), rng.normal(size=(200, 3)) * [1, 3, 1] + [2, 0, 0]
@@ -525,7 +567,7 @@ def test_tables_show_what_differs_mean_share_or_spread():
     assert found["moved"].differs_in == "mean"
     assert found["wide"].differs_in == "spread"
     assert found["kind = oak"].differs_in == "share"
-    texts = {name: size_text(each) for name, each in found.items()}
+    texts = {name: size_text(each, 0.05) for name, each in found.items()}
     spreads = found["wide"].spreads
     assert texts["wide"] == f"SD {spreads[0]:.1f} → {spreads[1]:.1f}"
     assert texts["kind = oak"] == "25 % → 60 %"

@@ -19,9 +19,24 @@ def call_text(function: str, *arguments: str, **options: Any) -> str:
     return f"{function}({', '.join([*arguments, *given])})"
 
 
+class Code(str):
+    """An expression, as the value of an option that is written as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def options_set(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that are set, those worth to be written down."""
     return {name: value for name, value in options.items() if value}
+
+
+def reading_columns(
+    reading: Mapping[str, Any], columns: Sequence[str], one_hot: bool = True
+) -> dict[str, Any]:
+    """Return how to read exactly these columns in their order; some may be indicators of text."""
+    exactly = {"drop": (), "only_numeric": False, "columns": list(columns), "one_hot": one_hot}
+    return {**reading, **exactly}
 
 
 def compare_lines(
@@ -61,14 +76,15 @@ def two_files_lines(
     readings: Sequence[Mapping[str, Any]],
     test: object,
     names: Sequence[str] | None = None,
+    reader: str = "read_table",
 ) -> str:
     """Return lines that test two files; ``names`` are given where the files' own do not do."""
-    first, second = (_read("read_table", *each) for each in zip(files, readings, strict=True))
+    first, second = (_read(reader, *each) for each in zip(files, readings, strict=True))
     named = ""
     if names is not None:
         named = f", names={list(names)!r}"
     return _joined(
-        "from muhat import TwoSampleTest, read_table",
+        f"from muhat import TwoSampleTest, {reader}",
         f"first = {first}",
         f"second = {second}",
         f"result = {test!r}.test(first, second{named})",
@@ -79,14 +95,13 @@ def two_groups_lines(
     file: object, by: str, reading: Mapping[str, Any], test: object, groups: Sequence[str]
 ) -> str:
     """Return lines that test the two groups of rows that the values of a column name."""
-    reading = {**reading, "drop": (*reading.get("drop", ()), by)}
     return _joined(
-        "import numpy as np",
+        "from dataclasses import replace",
         "from muhat import TwoSampleTest, open_batches",
-        f"batches = {_read('open_batches', file, reading)}",
-        f"rows, labels = batches.read().data, np.array(batches.words({by!r}))",
+        f"batches = {_read('open_batches', file, _without(reading, [by]))}",
+        f"table, words = batches.read_with_words([{by!r}])",
         f"names = {list(groups)!r}",
-        "X, Y = (rows[labels == name] for name in names)",
+        f"X, Y = (replace(table, data=table.data[words[{by!r}] == name]) for name in names)",
         f"result = {test!r}.test(X, Y, names=names)",
     )
 
@@ -96,12 +111,12 @@ def groups_lines(
 ) -> str:
     """Return lines that test groups of rows, which a column of the file names."""
     labels = [by, *design.values()]
-    reading = {**reading, "drop": (*reading.get("drop", ()), *labels)}
-    given = "".join(f", {name}=batches.words({column!r})" for name, column in design.items())
+    given = "".join(f", {name}=words[{column!r}]" for name, column in design.items())
     return _joined(
         "from muhat import GroupTest, open_batches",
-        f"batches = {_read('open_batches', file, reading)}",
-        f"result = {test!r}.test(batches.read(), batches.words({by!r}){given})",
+        f"batches = {_read('open_batches', file, _without(reading, labels))}",
+        f"table, words = batches.read_with_words({labels!r})",
+        f"result = {test!r}.test(table, words[{by!r}]{given})",
     )
 
 
@@ -114,24 +129,30 @@ def group_files_lines(
     """Return lines that test files, each of which is a group."""
     tables = [_read("read_table", *each) for each in zip(files, readings, strict=True)]
     return _joined(
+        "from dataclasses import replace",
         "import numpy as np",
         "from muhat import GroupTest, read_table",
         f"tables = [{', '.join(tables)}]",
-        "X = np.concatenate([table.data for table in tables])",
+        "X = replace(tables[0], data=np.concatenate([table.data for table in tables]))",
         f"groups = np.repeat({list(names)!r}, [len(table.data) for table in tables])",
         f"result = {test!r}.test(X, groups)",
     )
 
 
 def independence_lines(
-    file: object, x: Sequence[str], y: Sequence[str], separator: str | None, test: object
+    file: object, x: Sequence[str], y: Sequence[str], reading: Mapping[str, Any], test: object
 ) -> str:
-    """Return lines that test whether two sets of columns of a file are independent."""
-    given = options_set({"separator": separator})
+    """Return lines that test whether two sets of columns of a file are independent.
+
+    The file is read once, so that a row with a missing value is left out of both sets.
+    """
     return _joined(
+        "from dataclasses import replace",
         "from muhat import IndependenceTest, read_table",
-        f"X = {call_text('read_table', repr(str(file)), columns=list(x), **given)}",
-        f"Y = {call_text('read_table', repr(str(file)), columns=list(y), **given)}",
+        f"x, y = {tuple(x)!r}, {tuple(y)!r}",
+        f"table = {_read('read_table', file, {**reading, 'columns': Code('[*x, *y]')})}",
+        "X = replace(table, data=table.data[:, : len(x)], feature_names=x)",
+        "Y = replace(table, data=table.data[:, len(x) :], feature_names=y)",
         f"result = {test!r}.test(X, Y)",
     )
 
@@ -147,23 +168,25 @@ def test_lines(test: str, n_permutations: int) -> str:
 
 
 def drift_lines(
-    detector: object, reference: object, files: Sequence[object], **reading: Any
+    detector: object, files: Sequence[object], readings: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Return lines that test files against the file of a reference."""
+    """Return lines that test files against the first of them, the reference."""
     return _joined(
         "from muhat import DriftDetector, read_table",
-        f"reference = {_read('read_table', reference, reading)}",
+        f"reference = {_read('read_table', files[0], readings[0])}",
         f"detector = {detector!r}.fit(reference)",
-        *_update_lines(files, reading),
+        *_update_lines(files[1:], readings[1:]),
     )
 
 
-def resumed_drift_lines(state: object, files: Sequence[object], **reading: Any) -> str:
+def resumed_drift_lines(
+    state: object, files: Sequence[object], readings: Sequence[Mapping[str, Any]]
+) -> str:
     """Return lines that test files with a saved detector."""
     return _joined(
         "from muhat import load, read_table",
         f"detector = load({str(state)!r})",
-        *_update_lines(files, reading),
+        *_update_lines(files, readings),
     )
 
 
@@ -232,9 +255,21 @@ def _read(reader: str, file: object, reading: Mapping[str, Any]) -> str:
     return call_text(reader, repr(str(file)), **given)
 
 
-def _update_lines(files: Sequence[object], reading: Mapping[str, Any]) -> list[str]:
-    """Return the loop in which a detector tests files."""
-    given = options_set(reading)
+def _without(reading: Mapping[str, Any], labels: Sequence[str]) -> dict[str, Any]:
+    """Return how to read a file without its labels, unless its columns are named already."""
+    if reading.get("columns"):
+        return {**reading}
+    return {**reading, "drop": (*reading.get("drop", ()), *labels)}
+
+
+def _update_lines(files: Sequence[object], readings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the lines in which a detector tests files: a loop where all are read alike."""
+    if any(reading != readings[0] for reading in readings):
+        lines = []
+        for file, reading in zip(files, readings, strict=True):
+            lines.append(f"detector.update({_read('read_table', file, reading)}, {str(file)!r})")
+        return lines
+    given = options_set(readings[0])
     return [
         f"for file in {[str(file) for file in files]!r}:",
         f"    detector.update({call_text('read_table', 'file', **given)}, file)",

@@ -9,6 +9,9 @@ from typing import Any
 MAX_LISTED = 4
 """Names in a list of a sentence; of more, the rest are counted."""
 
+MAX_EXACT_LENGTH = 9
+"""Characters up to which a number is shown with all of its digits, as in 9,999,999."""
+
 
 def number(value: Any, digits: int = 3) -> str:
     """Return a number with at most this many digits and a true minus sign; a dash for None or NaN.
@@ -24,6 +27,20 @@ def number(value: Any, digits: int = 3) -> str:
     text = f"{rounded:.{digits}g}"
     if 1000 <= abs(rounded) < 1e7:
         text = f"{rounded:,.0f}"
+    return text.replace("-", "−")
+
+
+def exact_number(value: float) -> str:
+    """Return a number with all of its digits if these are few, otherwise with three.
+
+    Examples
+    --------
+    >>> exact_number(9999), exact_number(-99.99), exact_number(1 / 3)
+    ('9,999', '−99.99', '0.333')
+    """
+    text = f"{value:,.15g}"
+    if not isfinite(value) or len(text) > MAX_EXACT_LENGTH:
+        return number(value)
     return text.replace("-", "−")
 
 

@@ -20,7 +20,12 @@ from typer import Argument, Context, Exit, Option, echo
 
 from muhat._files import FileError
 from muhat._messages import Note, lacks_columns
-from muhat._python_lines import drift_lines, options_set, resumed_drift_lines
+from muhat._python_lines import (
+    drift_lines,
+    options_set,
+    reading_columns,
+    resumed_drift_lines,
+)
 from muhat._text import agree, count, listed
 from muhat._wording import rows_text
 from muhat.cli._command_line import errors_named, say, shown_warnings, standard_output
@@ -190,11 +195,12 @@ def drift_command(
         save(figure_of_drift(detector.history_), out)
     if report is not None:
         settings = options_set({**reading, "one_hot": one_hot})
-        lines = ""
         if resume is not None:
             settings["reference"] = f"the reference of {resume.name}"
-        if not one_hot and all(each == readings[0] for each in readings):
-            lines = _python_lines(detector, files, resume, reading)
+        if one_hot:
+            columns = detector.feature_names_in_.tolist()
+            readings = [reading_columns(each, columns) for each in readings]
+        lines = _python_lines(detector, files, resume, readings)
         detector.to_html(
             report, data=reference, code=lines, settings=settings, warnings=shown_warnings()
         )
@@ -230,12 +236,15 @@ def _fit_reference(
 
 
 def _python_lines(
-    detector: DriftDetector, files: Sequence[Path], resume: Path | None, reading: dict[str, Any]
+    detector: DriftDetector,
+    files: Sequence[Path],
+    resume: Path | None,
+    readings: Sequence[dict[str, Any]],
 ) -> str:
     """Return the lines of Python that look for drift as the command does."""
     if resume is not None:
-        return resumed_drift_lines(resume, files, **reading)
-    return drift_lines(detector, files[0], files[1:], **reading)
+        return resumed_drift_lines(resume, files, readings)
+    return drift_lines(detector, files, readings)
 
 
 def _as_dict(detector: DriftDetector, results: Sequence[DriftResult]) -> dict[str, Any]:
@@ -421,10 +430,12 @@ def _table(results: Sequence[DriftResult]) -> Table:
         if each.is_at_floor:
             p = f"≤ {p}"
         cells = each.name, f"{each.n:,}", f"{each.mmd:.2g}", p, f"{each.level:.2g}"
-        drifted, style = "", None
+        found, style = "", None
         if each.is_alarm:
-            drifted, style = "drifted", ALERT
-        table.add_row(*cells, each.most_changed or "several columns", drifted, style=style)
+            found, style = "drifted", ALERT
+        elif each.finding == "too few rows":
+            found = each.finding
+        table.add_row(*cells, each.most_changed or "several columns", found, style=style)
     return table
 
 

@@ -16,7 +16,7 @@ from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
 from muhat._frames import ColumnFrame
-from muhat._python_lines import group_files_lines, groups_lines
+from muhat._python_lines import group_files_lines, groups_lines, reading_columns
 from muhat._wording import is_at_floor, rows_text
 from muhat.cli._command_line import errors_named, shown_warnings, standard_output
 from muhat.cli._options import (
@@ -175,9 +175,7 @@ def groups_command(
         save_figure(figure_of_groups(result, level), out)
     if report is not None:
         settings = {"random_state": random_state, "standardize": standardize}
-        lines = ""
-        if not one_hot:
-            lines = _python_lines(files, by, reading, columns, test)
+        lines = _python_lines(files, by, reading, columns, test, table.feature_names, one_hot)
         result.to_html(
             report,
             data=table,
@@ -286,9 +284,13 @@ def _python_lines(
     reading: dict[str, Any],
     design: dict[str, str],
     test: GroupTest,
+    columns: Sequence[str],
+    one_hot: bool,
 ) -> str:
     """Return the lines of Python that test as the command does; none for files with a design."""
     readings = readings_of(files, reading)
+    if one_hot or by is None:  # the columns of files may be in different orders
+        readings = [reading_columns(each, columns, one_hot) for each in readings]
     if by is not None:
         return groups_lines(files[0], by, readings[0], test, design)
     if design:

@@ -57,6 +57,7 @@ from muhat.testing import (
     IndependenceResult,
     IndependenceTest,
 )
+from muhat.testing._results import NOT_COMPARABLE
 
 
 def independence_command(
@@ -128,9 +129,8 @@ def independence_command(
     result = replace(result, left_out=left_out, x_names=tuple(x_names), y_names=tuple(y_names))
     if report is not None:
         settings = {"x": ", ".join(x_names), "y": ", ".join(y_names), "random_state": random_state}
-        lines = ""
-        if not one_hot:
-            lines = independence_lines(file, x_names, y_names, separator, test)
+        columns = X.feature_names, Y.feature_names
+        lines = independence_lines(file, *columns, {**reading, "one_hot": one_hot}, test)
         result.to_html(
             report,
             data=table,
@@ -169,8 +169,9 @@ def _print_independence(result: IndependenceResult, size: str, level: float) -> 
     """Print how strong the dependence is, and the verdict."""
     console = console_of()
     print_sentence(console, size)
-    scale = "on a scale from 0 (independent) to 1; it counts dependence of every kind"
-    print_sentence(console, f"Kernel correlation: {result.correlation:.2g}, {scale}")
+    scale = "from 0 (independent) to 1; it counts dependence of every kind"
+    print_sentence(console, f"Kernel correlation: {result.correlation:.2g}, {scale}.")
+    print_sentence(console, f"{NOT_COMPARABLE}.")
     print_sentence(console, result.verdict(level), verdict_style(result, level))
     print_floor(console, result)
 

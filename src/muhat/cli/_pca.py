@@ -267,8 +267,14 @@ def _unusual_table(result: ComponentsResult) -> Table:
     """Return the most unusual rows."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("most unusual rows\n(counted from 1)", justify="right")
-    table.add_column("error of the row\nwhen left out", justify="right")
-    table.add_column("novelty p (share of rows\nat least as unusual)", justify="right")
+    error = "error of the row\nwhen left out"
+    if result.is_ranked_in_sample:
+        error = "error of\nthe row"
+    table.add_column(error, justify="right")
+    described = "novelty p: share of rows\nat least as unusual"
+    if result.is_ranked_in_sample:
+        described = f"novelty p, compared with\n{result.path.n_rows:,} random rows"
+    table.add_column(described, justify="right")
     for place in result.unusual[: MAX_LISTED // 2].tolist():
         number = str(result.row_numbers[place])
         table.add_row(number, f"{result.errors[place]:.3g}", f"{result.p_values[place]:.2g}")

@@ -18,7 +18,12 @@ from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
 from muhat._labels import labels_in_order
-from muhat._python_lines import options_set, two_files_lines, two_groups_lines
+from muhat._python_lines import (
+    options_set,
+    reading_columns,
+    two_files_lines,
+    two_groups_lines,
+)
 from muhat._text import count
 from muhat._wording import is_at_floor, listed_names, rows_text
 from muhat.cli._command_line import errors_named, shown_warnings, standard_output
@@ -159,9 +164,13 @@ def two_samples_command(
             tested = _test_samples(test, _one_file(files, reading, one_hot, by))
     result = tested.result
     if report is not None:
-        lines = ""
-        if not one_hot and not is_large:
-            lines = _python_lines(files, by, reading, test, result)
+        columns = None
+        if one_hot:
+            columns = tested.columns
+        reader = "read_table"
+        if is_large:
+            reader = "open_batches"
+        lines = _python_lines(files, by, reading, test, result, columns, reader)
         given = options_set({**reading, "one_hot": one_hot})
         result.to_html(
             report,
@@ -205,6 +214,14 @@ class _TestedSamples:
 
     result: TwoSampleResult
     samples: tuple[DataSet | FileBatches, DataSet | FileBatches]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that were tested."""
+        first = self.samples[0]
+        if isinstance(first, FileBatches):
+            return first.columns
+        return first.feature_names
 
 
 def _test_samples(test: TwoSampleTest, pair: _SamplePair) -> _TestedSamples:
@@ -257,15 +274,19 @@ def _python_lines(
     reading: dict[str, Any],
     test: TwoSampleTest,
     result: TwoSampleResult,
+    columns: Sequence[str] | None,
+    reader: str,
 ) -> str:
-    """Return the lines of Python that test as the command does."""
+    """Return the lines of Python that test as the command does; some columns are indicators."""
     readings = readings_of(files, reading)
+    if columns is not None:
+        readings = [reading_columns(each, columns) for each in readings]
     if by is not None:
         groups = [name.removeprefix(f"{by} = ") for name in result.names]
         return two_groups_lines(files[0], by, readings[0], test, groups)
     names = sample_names(files)
     has_own_names = names == [base_name(file) for file in files]
-    return two_files_lines(files, readings, test, None if has_own_names else names)
+    return two_files_lines(files, readings, test, None if has_own_names else names, reader)
 
 
 def checked_tolerance(text: str | None) -> float | str | None:
@@ -418,15 +439,15 @@ def _print_two_samples(result: TwoSampleResult, level: float) -> None:
     sizes = f"{first}: {rows_text(result.n)}, {second}: {rows_text(result.m)}"
     d = len(result.features)
     print_sentence(console, f"{sizes}; {d} column{'s' * (d != 1)}")
-    console.print(_features_table(result, first, second))
-    if not result.is_same:
-        _print_unlike_rows(console, first, result.rows_x, second)
-        _print_unlike_rows(console, second, result.rows_y, first)
+    console.print(_features_table(result, first, second, level))
+    if result.p_value <= level:
+        _print_typical_rows(console, first, result.rows_x, second)
+        _print_typical_rows(console, second, result.rows_y, first)
     print_sentence(console, result.verdict(level), verdict_style(result, level))
     print_floor(console, result)
 
 
-def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
+def _features_table(result: TwoSampleResult, first: str, second: str, level: float) -> Table:
     """Return the columns that differ most, with their change, distance and p-value."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("column", no_wrap=True)
@@ -438,13 +459,14 @@ def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
         p = f"{each.p_value:.3g}"
         if is_bound:
             p = f"≤ {p}"
-        table.add_row(each.name, size_text(each), f"{100 * each.share:.2f}", p)
+        table.add_row(each.name, size_text(each, level), f"{100 * each.share:.2f}", p)
     return table
 
 
-def _print_unlike_rows(console: Console, one: str, rows: Array, other: str) -> None:
+def _print_typical_rows(console: Console, one: str, rows: Array, other: str) -> None:
     listed = ", ".join(str(row + 1) for row in rows[:MAX_NAMED_ROWS])
-    print_sentence(console, f"Rows of {one} that are least like {other}, counted from 1: {listed}.")
+    typical = f"Rows most typical of {one} rather than {other}"
+    print_sentence(console, f"{typical}, counted from 1: {listed}.")
 
 
 def _shortened(name: str) -> str:

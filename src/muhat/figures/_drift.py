@@ -14,7 +14,11 @@ from muhat._text import agree, count, number, shortened
 from muhat.figures._plot import BLUE, GREY, RED, Axis, Bar, Bars, Plot, Series
 from muhat.figures._testing import MAX_BARS
 from muhat.testing import DriftResult
+from muhat.testing._results import LEVEL
 from muhat.testing._wording import change_title, size_text
+
+TOO_FEW_STYLE = {"colour": GREY, "marker": "s"}
+"""How batches are drawn that have too few rows for an alarm."""
 
 MAX_NAMED_BATCHES = 8
 """Batches that are named on the axis; of more, evenly spaced ones."""
@@ -44,7 +48,7 @@ def p_values_plot(history: Sequence[DriftResult]) -> Plot:
         f"Dots of p-values against the number of the batch, and a falling line of levels. {said}",
         _batch_axis(history),
         Axis("p-value", 0.3 * float(lowest), 1.5, is_log=True),
-        [level, *_with_and_without_alarm(history, p)],
+        [level, *_by_finding(history, p)],
         by_point=True,
         note=note,
     )
@@ -61,16 +65,9 @@ def distances_plot(history: Sequence[DriftResult]) -> Plot:
         f"Dots of distances; the largest is {number(largest.mmd)}, of {name}.",
         _batch_axis(history),
         Axis("distance (MMD)", 0, 1.08 * float(distances.max()) or 1.0),
-        _with_and_without_alarm(history, distances),
+        _by_finding(history, distances),
         by_point=True,
     )
-
-
-def finding(batch: DriftResult) -> str:
-    """Return what was found in a batch, in a word or two."""
-    if batch.is_alarm:
-        return "drift"
-    return "no drift"
 
 
 def _values(history: Sequence[DriftResult], name: str) -> Array:
@@ -89,14 +86,16 @@ def _batch_axis(history: Sequence[DriftResult]) -> Axis:
     return Axis("batch", history[0].number - 0.5, history[-1].number + 0.5, ticks=tuple(ticks))
 
 
-def _with_and_without_alarm(history: Sequence[DriftResult], heights: Array) -> list[Series]:
-    """Return the batches without and with an alarm, as points."""
-    is_alarm = _values(history, "is_alarm").astype(bool)
+def _by_finding(history: Sequence[DriftResult], heights: Array) -> list[Series]:
+    """Return the batches without an alarm, with too few rows for one, and with one, as points."""
+    found = np.array([each.finding for each in history])
     series = []
-    if not is_alarm.all():
-        series.append(_batch_points(history, heights, np.flatnonzero(~is_alarm), colour=BLUE))
-    if is_alarm.any():
-        places = np.flatnonzero(is_alarm)
+    for finding, style in (("no drift", {"colour": BLUE}), ("too few rows", TOO_FEW_STYLE)):
+        places = np.flatnonzero(found == finding)
+        if len(places):
+            series.append(_batch_points(history, heights, places, **style))
+    places = np.flatnonzero(found == "drift")
+    if len(places):
         points = _batch_points(history, heights, places, colour=RED, marker="v", is_strong=True)
         labels = []
         for place in places[:MAX_NAMED_ALARMS]:
@@ -108,14 +107,13 @@ def _with_and_without_alarm(history: Sequence[DriftResult], heights: Array) -> l
 def _batch_points(
     history: Sequence[DriftResult], heights: Array, places: Array, **style: Any
 ) -> Series:
-    """Return some batches, all with or all without an alarm, as points with what they say."""
+    """Return some batches, all with the same finding, as points with what they say."""
     x, y = _values(history, "number")[places], heights[places]
     readings = []
     for place in places:
         batch = history[place]
         readings.append((float(batch.number), float(heights[place]), _reading(batch)))
-    name = finding(history[places[0]])
-    return Series(name, "points", x, y, readings=readings, **style)
+    return Series(history[places[0]].finding, "points", x, y, readings=readings, **style)
 
 
 def _reading(batch: DriftResult) -> str:
@@ -123,7 +121,7 @@ def _reading(batch: DriftResult) -> str:
     text += f", level {number(batch.level, 2)}"
     if batch.is_alarm and batch.most_changed:
         most = batch.features[0]
-        size = size_text(most)
+        size = size_text(most, LEVEL)
         text += f"; largest change: {shortened(most.name, 40)}, {size}"
     return text
 
@@ -132,7 +130,7 @@ def changes_bars(batch: DriftResult, which: str) -> Bars:
     """Return the columns of a batch that changed most; ``which`` says which batch it is."""
     bars = []
     for each in batch.features[:MAX_BARS]:
-        bars.append(Bar(each.name, each.share, size_text(each)))
+        bars.append(Bar(each.name, each.share, size_text(each, LEVEL)))
     name = shortened(batch.name, 60)
     return Bars(
         "The most changed columns",

@@ -44,23 +44,23 @@ def components_plot(path: ComponentPath) -> Plot:
     spread = np.nan_to_num(path.standard_errors)
     lower, upper = np.maximum(errors - spread, 0), errors + spread
     chosen = (float(x[path.index]), float(errors[path.index]))
-    taken = "given"
-    if path.is_chosen:
-        taken = "chosen"
     setting = _setting(path, path.index)
+    what, note = "the model has", f"marked: {setting}"
+    if path.is_chosen:
+        what, note = "was chosen", f"{note}, chosen"
     readings = _readings(path)
     curve = Series("mean error", "line", x, errors, colour=BLUE, chosen=chosen, readings=readings)
     return Plot(
         "Error of left-out rows",
         "The reconstruction error of left-out rows, ± one standard error. "
-        f"The dot is what was {taken}. The error is smallest when most is kept, so look for where "
+        f"The dot is what {what}. The error is smallest when most is kept, so look for where "
         "the curve becomes flat.",
         f"A curve of the error of {path.n_rows:,} left-out rows; at {setting} it is "
         f"{number(chosen[1])} ± {number(spread[path.index])}.",
         _parameter_axis(path),
         Axis("squared error in the RKHS", 0.0, 1.05 * float(upper.max()) or 1.0),
         [Series("± one standard error", "band", x, lower, upper, colour=BLUE), curve],
-        note=f"marked: {setting}, {taken}",
+        note=note,
     )
 
 
@@ -98,7 +98,17 @@ def noise_plot(choice: ComponentChoice) -> Plot:
     is_finite = np.isfinite(choice.scores) & (choice.grid <= most_drawn)
     x, scores = choice.grid[is_finite].astype(float), choice.scores[is_finite]
     spread = np.nan_to_num(choice.standard_errors[is_finite])
-    taken = int(np.argmin(np.abs(x - choice.n_components)))
+    dot = (
+        "The dot is the smallest number of components with a score within one standard error of "
+        "the lowest, or with 95 % of the variance of left-out rows explained."
+    )
+    summary = f"{choice.n_components} is recommended"
+    marked, note = choice.n_components, f"marked: {count(choice.n_components, 'component')}"
+    if choice.best == 0:
+        dot = "The dot is the lowest score, without any component: none is recommended."
+        summary = "none is recommended"
+        marked, note = 0, "marked: the lowest, at 0 components"
+    taken = int(np.argmin(np.abs(x - marked)))
     chosen = (float(x[taken]), float(scores[taken]))
     readings: list[Reading] = []
     for place, score in enumerate(scores):
@@ -112,14 +122,12 @@ def noise_plot(choice: ComponentChoice) -> Plot:
         "How many components",
         "The score is the mean squared error of left-out rows in a column, divided by (1 − D/d)². "
         "D is the number of columns, of d, in which the components fit the noise of a row itself. "
-        "A low score is good. The dot is the smallest number of components with a score within one "
-        "standard error of the lowest, or with 95 % of the variance of left-out rows explained.",
-        f"A curve over numbers of components, least at {choice.best}; {choice.n_components} is "
-        "recommended.",
+        f"A low score is good. {dot}",
+        f"A curve over numbers of components, least at {choice.best}; {summary}.",
         Axis("number of components", 0.0, max(float(x[-1]), 1.0)),
         Axis("score (low is good)", low, most + 0.05 * (most - low) or 1.0),
         [band, curve],
-        note=f"marked: {count(choice.n_components, 'component')}",
+        note=note,
     )
 
 

@@ -110,7 +110,7 @@ def differences_bars(
     bars = []
     for each in shown:
         p = p_value_text(each.p_value, n_permutations, is_complete)
-        text = f"{size_text(each)}, {p}"
+        text = f"{size_text(each, level)}, {p}"
         bars.append(Bar(each.name, 100 * each.share, text, each.p_value <= level))
     return Bars(
         "Columns that differ most",

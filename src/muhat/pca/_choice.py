@@ -51,7 +51,8 @@ class ComponentPath:
     row_errors : array of shape (rows,)
         The reconstruction error of each left-out row at the candidate that was taken.
     is_chosen : bool
-        Whether left-out rows chose the candidate; else it was given.
+        Whether left-out rows chose the candidate; else it was given, or is one component where
+        the mean alone describes left-out rows best.
     """
 
     filter: Filter

@@ -398,7 +398,9 @@ class KernelPCA(
             rows = self._rows_to_leave_out(found, self._kept, self.filter_)
             grid = default_grid(self.filter_, found.gamma, self.parameter_)
             given = min(self.parameter_, grid[-1])
-            is_chosen = self._choice is not None and self.n_components == "loo"
+            is_chosen = False
+            if self._choice is not None and self.n_components == "loo":
+                is_chosen = self._choice.best > 0
             self._path = ComponentPath.from_rows(rows, self.filter_, grid, given, is_chosen)
         return self._path
 

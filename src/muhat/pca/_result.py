@@ -111,7 +111,8 @@ class ComponentsResult(Reportable):
         The correlation of each column with each score: loadings.
     errors, p_values : arrays of shape (n,)
         The reconstruction error of each row, left out where all rows are, and the share of rows
-        with an error at least as large.
+        with an error at least as large; of very many rows, ``KernelPCA.novelty_p_values``, which
+        compares each row with a sample of them.
     row_numbers : array of shape (n,)
         The numbers of the rows in their file, from 1.
     choice : ComponentChoice
@@ -138,6 +139,11 @@ class ComponentsResult(Reportable):
     def unusual(self) -> Array:
         """The places of rows in the order of their errors, the largest first: shape (n,)."""
         return np.argsort(-self.errors, kind="stable")
+
+    @property
+    def is_ranked_in_sample(self) -> bool:
+        """Whether p-values compare rows with a random sample of them, as there are very many."""
+        return self.path.n_rows < len(self.errors)
 
     @property
     def explained(self) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
+from muhat._text import number
 from muhat._validation import as_frame
 from muhat.conditional import ConditionalMean, training_rows
 from muhat.errors import MuhatError
@@ -66,7 +67,9 @@ class LeftOutDisplay(Display):
     def content(self) -> Plot:
         """Return the predictions and the truth as data."""
         note = ""
-        if np.isfinite(self.score):
+        if self.score < 0:
+            note = f"R² = {number(self.score, 2)}"
+        elif np.isfinite(self.score):
             note = f"{100 * self.score:.3g} % of the variance of {self.name}"
         return predictions_plot(self.name, self.observed, self.predicted, note=note)
 

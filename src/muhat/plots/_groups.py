@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._arrays import Array
 from muhat._messages import unknown_name
+from muhat._text import all_shortened
 from muhat.errors import MuhatError
 from muhat.figures import Bars, Plot, dendrogram_plot, different_groups, group_map_plot, groups_bars
 from muhat.figures._groups import (
@@ -27,6 +28,9 @@ from muhat.plots._display import Display
 from muhat.plots._style import TITLE, require_matplotlib
 from muhat.testing import GroupResult
 from muhat.testing._group_pictures import ColumnQuantiles, GroupPictures
+
+NAME_LENGTH = 28
+"""Characters of a group's name beside the matrix of distances."""
 
 MAX_COLUMNS_DRAWN = 3
 """Columns in a figure of a test of groups."""
@@ -147,10 +151,11 @@ class GroupDistanceDisplay(Display):
     def _draw(self, legend: bool) -> None:
         order = self.order
         shown = self.distances[np.ix_(order, order)]
-        image = self.ax_.imshow(shown, cmap="viridis")
+        # With square cells the layout would not know how much room names and dendrogram need.
+        image = self.ax_.imshow(shown, cmap="viridis", aspect="auto")
         self.figure_.colorbar(image, ax=self.ax_, label="distance (MMD)")
         if len(self.labels) <= MAX_LABELS:
-            names = [self.labels[place] for place in order]
+            names = all_shortened([self.labels[place] for place in order], NAME_LENGTH)
             self.ax_.set_xticks(range(len(names)), names, rotation=90, fontsize="small")
             self.ax_.set_yticks(range(len(names)), names, fontsize="small")
         above = self.ax_.inset_axes([0, 1.02, 1, 0.18])
@@ -309,6 +314,8 @@ def figure_of_groups(result: GroupResult, level: float = LEVEL) -> Any:
         for ax, plot in zip(axes, columns, strict=True):
             draw(plot, ax)
             ax.set_title(plot.title, **TITLE)
+    # The room for the dendrogram depends on the height of the matrix: a second layout is closer.
+    figure.draw_without_rendering()
     return figure
 
 

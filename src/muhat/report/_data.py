@@ -15,7 +15,7 @@ import sklearn
 
 from muhat import __version__
 from muhat._arrays import Array
-from muhat._text import all_shortened, count, listed, number, numbered, shortened
+from muhat._text import all_shortened, count, exact_number, listed, number, numbered, shortened
 from muhat._validation import as_frame
 from muhat.data import DataSet, FileBatches
 from muhat.report._document import Cell, Section, Spark, Table
@@ -186,8 +186,10 @@ def _columns_table(samples: Sequence[ReportSample]) -> Table:
     rows = []
     for place, name in enumerate(names[:MAX_COLUMNS]):
         spark = _spark(samples, place, low[place], high[place])
-        numbers = map(_numeric, [*values[:, place], low[place], high[place]])
-        rows.append([Cell(name, is_name=True), Cell("", spark=spark), *numbers])
+        numbers = map(_numeric, values[:, place])
+        # 9999 and the like stand for missing values, and are to be seen as they are.
+        ends = _exact(low[place]), _exact(high[place])
+        rows.append([Cell(name, is_name=True), Cell("", spark=spark), *numbers, *ends])
     note = ""
     if len(names) > MAX_COLUMNS:
         note = f"The first {MAX_COLUMNS:,} of {len(names):,} columns."
@@ -218,6 +220,10 @@ def _spark(samples: Sequence[ReportSample], place: int, low: float, high: float)
 
 def _numeric(value: Any) -> Cell:
     return Cell(number(value), float(value))
+
+
+def _exact(value: Any) -> Cell:
+    return Cell(exact_number(float(value)), float(value))
 
 
 def _counts(values: Array, low: float, high: float) -> Array:

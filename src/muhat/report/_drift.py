@@ -8,7 +8,6 @@ from muhat._python_lines import detector_lines
 from muhat._summary import BAD, NEUTRAL
 from muhat._text import count, number, numbered, shortened
 from muhat.figures import changes_bars, distances_plot, p_values_plot
-from muhat.figures._drift import finding
 from muhat.report._data import Context, ReportSample, data_section
 from muhat.report._document import Cell, Fact, Report, Section, Table
 from muhat.testing import DriftDetector, DriftResult
@@ -102,7 +101,7 @@ def _table(history: Sequence[DriftResult]) -> Table:
                 Cell(number(each.p_value), each.p_value),
                 Cell(number(each.level, 2), each.level),
                 Cell(number(each.mmd), each.mmd),
-                Cell(finding(each)),
+                Cell(each.finding),
                 Cell(each.most_changed, is_name=True),
             ]
         )

@@ -6,7 +6,7 @@ import numpy as np
 
 from muhat._summary import FOUND, NEUTRAL
 from muhat._text import count, number
-from muhat._wording import setting_text
+from muhat._wording import rows_text, setting_text
 from muhat.figures import (
     Bars,
     components_plot,
@@ -57,7 +57,7 @@ def components_report(result: ComponentsResult, context: Context) -> Report:
             Section("Columns", (), (), [*_bars(result), _loadings_table(result)]),
             Section("How many components", (), (), [*figures, variance_bars(pca)]),
             Section("Left-out rows", (), (), [components_plot(result.path)]),
-            Section("Unusual rows", _unusual_sentences(), (), [_unusual_table(result)]),
+            Section("Unusual rows", _unusual_sentences(result), (), [_unusual_table(result)]),
         ],
         data=data_section(context, context.samples("data"), ()),
         assumptions=_assumptions(),
@@ -73,7 +73,11 @@ def _bars(result: ComponentsResult) -> list[Bars]:
 
 def _facts(result: ComponentsResult, is_tsvd: bool) -> list[Fact]:
     pca, choice = result.pca, result.choice
-    taken = "chosen by left-out rows" if result.path.is_chosen else "as given"
+    taken = "as given"
+    if result.path.is_chosen:
+        taken = "chosen by left-out rows"
+    elif is_tsvd and pca.n_components == "loo":
+        taken = "shown; none was chosen"
     facts = [Fact("components", f"{pca.n_components_:,}", taken)]
     if not is_tsvd:
         setting = setting_text(pca.filter_.symbol, pca.parameter_)
@@ -106,7 +110,14 @@ def _loadings_table(result: ComponentsResult) -> Table:
     return Table("Correlation of every column with the scores", titles, rows)
 
 
-def _unusual_sentences() -> list[str]:
+def _unusual_sentences(result: ComponentsResult) -> list[str]:
+    if result.is_ranked_in_sample:
+        rows = rows_text(result.path.n_rows)
+        return [
+            "A row is unusual if the components describe it badly. Its novelty p-value is the "
+            f"share of rows whose error is at least as large, among itself and {rows} drawn at "
+            f"random, so no p-value is below {number(1 / (result.path.n_rows + 1))}."
+        ]
     return [
         "A row is unusual if the components found from all other rows describe it badly. Its "
         "novelty p-value is the share of rows whose error is at least as large, so some row always "
@@ -124,6 +135,8 @@ def _unusual_table(result: ComponentsResult) -> Table:
             cells.append(Cell(str(result.labels[place]), is_name=True))
         rows.append(cells)
     titles = ["row", "error when left out", "novelty p-value"]
+    if result.is_ranked_in_sample:
+        titles = ["row", "error", f"novelty p-value, among {result.path.n_rows:,} random rows"]
     if result.labels is not None:
         titles.append("label")
     return Table("The most unusual rows, counted from 1", titles, rows)

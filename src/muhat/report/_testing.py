@@ -18,13 +18,14 @@ from muhat.figures._pair import most_dependent
 from muhat.report._data import Context, ReportSample, data_section
 from muhat.report._document import Cell, Fact, Report, Section, Table
 from muhat.testing import IndependenceResult, Result, TwoSampleResult
+from muhat.testing._results import NOT_COMPARABLE
 from muhat.testing._wording import change_title, size_text
 
 MAX_COLUMNS, MAX_STATISTICS = 1000, 200
 """Columns and statistics that are listed."""
 
 MAX_ROWS = 5
-"""Rows of each sample that are named as least like the other."""
+"""Rows of each sample that are named as typical of it."""
 
 INDEPENDENT_ROWS = (
     "The rows are assumed to be independent of each other. In repeated measurements, time series "
@@ -86,7 +87,7 @@ def two_samples_report(result: TwoSampleResult, context: Context) -> Report:
         tone=_tone(result, context.level),
         facts=[
             _p_value(result),
-            *_largest_difference(result, first, second),
+            *_largest_difference(result, context.level, first, second),
             Fact(
                 "distance of the kernel means",
                 number(result.mmd),
@@ -114,9 +115,9 @@ def _where_section(result: TwoSampleResult, level: float, names: tuple[str, str]
     )
     witness = witness_plot(result.witness_x, result.witness_y, names)
     sentences = []
-    if not result.is_same:
+    if result.p_value <= level:
         sentences.append(_rows_text(result, *names))
-    table = _features_table(result, *names)
+    table = _features_table(result, level, *names)
     return Section("Where they differ", sentences, (), [bars, table, witness])
 
 
@@ -139,9 +140,10 @@ def _tone(result: Result, level: float) -> str:
 
 def _rows_text(result: TwoSampleResult, first: str, second: str) -> str:
     return (
-        f"Rows of {first} that are least like {second}: {_row_numbers(result.rows_x)}. Rows of "
-        f"{second} that are least like {first}: {_row_numbers(result.rows_y)}. Rows are counted "
-        "from 1, without the header."
+        f"Rows most typical of {first} rather than {second}: {_row_numbers(result.rows_x)}. Rows "
+        f"most typical of {second} rather than {first}: {_row_numbers(result.rows_y)}. Each sample "
+        "has more rows like these than the other has. A single row far from all others is seldom "
+        "among them. Rows are counted from 1, without the header."
     )
 
 
@@ -153,10 +155,11 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
     if len(samples) == 1:
         name = shortened(samples[0].name, 40)
     strength = (
-        f"The kernel correlation is {number(result.correlation, 2)}, on a scale from 0 "
-        "(independent) to 1. Unlike Pearson's correlation it measures dependence of every kind, "
-        "and even 0.1 can be a clear dependence."
+        f"The kernel correlation is {number(result.correlation, 2)}, from 0 (independent) to 1. "
+        "Unlike Pearson's correlation it measures dependence of every kind, and even 0.1 can be a "
+        f"clear dependence. {NOT_COMPARABLE}, and a stronger dependence can have a smaller value."
     )
+    scale = "from 0 (independent) to 1; for this pair only"
     return Report(
         kind="Test of independence",
         question=f"{agree(len(x), 'Is', 'Are')} {listed(x)} independent of {listed(y)}?",
@@ -165,7 +168,7 @@ def independence_report(result: IndependenceResult, context: Context) -> Report:
         tone=_tone(result, context.level),
         facts=[
             _p_value(result),
-            Fact("kernel correlation", number(result.correlation, 2), "from 0 (independent) to 1"),
+            Fact("kernel correlation", number(result.correlation, 2), scale),
             Fact("rows", f"{result.n:,}", name),
         ],
         sections=[
@@ -313,12 +316,14 @@ def _p_value_alone(result: Result, p: float) -> str:
     return text.removeprefix("p = ").removeprefix("p ")
 
 
-def _largest_difference(result: TwoSampleResult, first: str, second: str) -> list[Fact]:
+def _largest_difference(
+    result: TwoSampleResult, level: float, first: str, second: str
+) -> list[Fact]:
     if not result.features:
         return []
     most = result.features[0]
     label = f"{shortened(most.name, 30)} differs most"
-    size, unit = size_text(most), f"{first} → {second}"
+    size, unit = size_text(most, level), f"{first} → {second}"
     match most.differs_in:
         case "share":
             unit = f"share of rows: {unit}"
@@ -327,6 +332,8 @@ def _largest_difference(result: TwoSampleResult, first: str, second: str) -> lis
             size = size.removeprefix("SD ")
         case "mean and spread":
             unit = f"{unit}, in standard deviations"
+        case "shape" if most.p_value <= level:
+            unit = f"of its distribution: {unit}"
         case _ if most.medians is not None:
             unit = f"median: {unit}"
             size = size.removeprefix("median ")
@@ -413,13 +420,13 @@ def _null_plot(result: Result, words: Mapping[str, str]) -> Plot:
     return permutations_plot(result.permuted, result.statistic, p, words["how"], words["axis"])
 
 
-def _features_table(result: TwoSampleResult, first: str, second: str) -> Table:
+def _features_table(result: TwoSampleResult, level: float, first: str, second: str) -> Table:
     rows = []
     for each in result.features[:MAX_COLUMNS]:
         rows.append(
             [
                 Cell(each.name, is_name=True),
-                Cell(size_text(each), each.shift),
+                Cell(size_text(each, level), each.shift),
                 Cell(number(100 * each.share), each.share),
                 Cell(_p_value_alone(result, each.p_value), each.p_value),
             ]

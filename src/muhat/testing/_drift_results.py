@@ -145,6 +145,15 @@ class DriftResult(HtmlReprMixin):
             block_length=test.block_length,
         )
 
+    @property
+    def finding(self) -> str:
+        """What was found, in a word or two: "drift", "no drift" or "too few rows" for an alarm."""
+        if self.is_alarm:
+            return "drift"
+        if self.too_few_distinct or not self.is_reachable:
+            return "too few rows"
+        return "no drift"
+
     def verdict(self) -> str:
         """Return whether the batch has drifted, what changed most, and what was dropped."""
         sentences = [self._finding()]
@@ -222,7 +231,7 @@ class DriftResult(HtmlReprMixin):
     def _summary(self) -> Summary:
         rows = []
         for each in self.features:
-            rows.append((each.name, size_text(each), f"p = {each.p_value:.2g}"))
+            rows.append((each.name, size_text(each, LEVEL), f"p = {each.p_value:.2g}"))
         tone = NEUTRAL
         if self.is_alarm:
             tone = BAD

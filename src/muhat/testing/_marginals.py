@@ -36,6 +36,15 @@ NORMAL_RANGE = 1.349
 
 
 @dataclass(frozen=True)
+class RepeatedValue:
+    """The largest or smallest value of a column: it is far from all others and in several rows."""
+
+    value: float
+    shares: tuple[float, float]
+    """The shares of the rows of both samples that have it."""
+
+
+@dataclass(frozen=True)
 class FeatureDifference:
     """How much two samples differ in one feature, all others left aside."""
 
@@ -59,6 +68,8 @@ class FeatureDifference:
     medians: tuple[float, float] | None = None
     """The medians of both samples, of a column in which few values are far from all others: they
     make its means and standard deviations."""
+    repeated: RepeatedValue | None = None
+    """A value such as 9999 that is far from all others and more frequent in one sample."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,9 @@ from muhat.testing._row_order import RowOrder, pairs_note
 from muhat.testing._statistics import Statistic
 from muhat.testing._wording import source_columns
 
+NOT_COMPARABLE = "Do not compare it between pairs of columns: the kernels are chosen for each pair"
+"""What is said of the kernel correlation wherever it is printed."""
+
 MIN_TREND_ERRORS = 3
 """Standard errors of the rank correlation from which on a trend is reported."""
 
@@ -242,7 +245,9 @@ class IndependenceResult(Result):
         The number of rows.
     correlation : float
         The effect size, the kernel correlation: HSIC(x, y)/√(HSIC(x, x) HSIC(y, y)) for the kernels
-        with the largest HSIC of ``tests``, corrected for chance: from 0 (independent) to 1.
+        with the largest HSIC of ``tests``, corrected for chance: from 0 (independent) to 1. The
+        kernels are chosen for each pair of columns, so do not compare it between pairs: a
+        correlation of 0.995 can have a smaller value than one of 0.98.
     rank_correlation : float or None
         Spearman's rank correlation, for the direction of the dependence: of one column and one
         column; None otherwise.

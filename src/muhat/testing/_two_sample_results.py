@@ -186,12 +186,16 @@ class TwoSampleResult(Result):
 
     @property
     def rows_x(self) -> Array:
-        """The rows of X that are least like Y, in order: where the witness is largest."""
+        """The rows of X most typical of X rather than Y, in order: where the witness is largest.
+
+        X has more rows like them than Y has. They need not be outliers: a single row far from all
+        others is typical of neither sample.
+        """
         return self.at_rows.numbers_x[self.witness_x.argsort(kind="stable")[::-1]]
 
     @property
     def rows_y(self) -> Array:
-        """The rows of Y that are least like X, in order: where the witness is smallest."""
+        """The rows of Y most typical of Y rather than X, in order: where the witness is least."""
         return self.at_rows.numbers_y[self.witness_y.argsort(kind="stable")]
 
     @property
@@ -277,7 +281,7 @@ class TwoSampleResult(Result):
         rows = []
         for each in self.features:
             p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
-            rows.append((each.name, size_text(each), p))
+            rows.append((each.name, size_text(each, LEVEL), p))
         tone = NEUTRAL
         if self.p_value <= LEVEL:
             tone = FOUND
@@ -322,7 +326,7 @@ class TwoSampleResult(Result):
         return f"Largest difference: {change}."
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
-        """Return the numbers in JSON's types, and the rows of each sample least like the other.
+        """Return the numbers in JSON's types, and the rows most typical of each sample.
 
         Rows are counted from 1, as in the text.
         """

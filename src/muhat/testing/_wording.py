@@ -10,11 +10,18 @@ from math import floor, hypot, inf, isclose, log, log10, pi
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._text import number
+from muhat._text import exact_number, number
 from muhat._wording import LARGE_SHIFT, shift_text
 from muhat.data import ColumnMoments
 from muhat.data._selection import INDICATOR
-from muhat.testing._marginals import NORMAL_RANGE, FeatureDifference, far_limits, in_units
+from muhat.testing._marginals import (
+    FAR_RANGES,
+    NORMAL_RANGE,
+    FeatureDifference,
+    RepeatedValue,
+    far_limits,
+    in_units,
+)
 
 MIN_STANDARD_ERRORS = 2
 """Standard errors from which a verdict calls a column higher or lower."""
@@ -24,6 +31,9 @@ MIN_SPREAD_RATIO, MIN_SPREAD_ERRORS = 1.05, 3
 
 N_FURTHEST, MIN_ROWS_WITHOUT = 2, 20
 """Rows that must not make a spread alone, and the fewest rows of a sample to leave them out of."""
+
+MIN_REPEATS, MIN_SHARE_RATIO = 2, 2
+"""Rows of a sample that have a far value, and ratio of its shares, from which on it is named."""
 
 VARIANCE_TOLERANCE = 1e-12
 """By how much the variance of 0/1 values may differ from share · (1 − share)."""
@@ -66,13 +76,18 @@ def with_moments(
 def with_medians(
     features: Sequence[FeatureDifference], x: Array, y: Array, columns: Sequence[str]
 ) -> tuple[FeatureDifference, ...]:
-    """Return features with medians where few rows, far from all others, make the spread."""
+    """Return features with medians where few rows, far from all others, make the spread.
+
+    Values far from all others that repeat in one sample, such as 9999, are noted too.
+    """
     scaled = in_units(np.concatenate([x, y]))
     low, _ = far_limits(scaled)
     is_far = np.isfinite(low) | _two_rows_widen(scaled[: len(x)], scaled[len(x) :])
     far = {columns[place]: place for place in np.flatnonzero(is_far).tolist()}
+    repeated = _repeated_values(x, y)
     found = []
     for each in features:
+        each = replace(each, repeated=repeated.get(columns.index(each.name)))
         if each.name in far and not each.is_indicator:
             quartiles = [np.quantile(rows[:, far[each.name]], [0.25, 0.5, 0.75]) for rows in (x, y)]
             spreads = [(high - low) / NORMAL_RANGE for low, _, high in quartiles]
@@ -84,6 +99,28 @@ def with_medians(
                 each = replace(each, differs_in=what_differs(each, (len(x), len(y))))
         found.append(each)
     return tuple(found)
+
+
+def _repeated_values(x: Array, y: Array) -> dict[int, RepeatedValue]:
+    """Return for columns, by their places, an end of their range that repeats far from the rest."""
+    pooled = np.concatenate([x, y])
+    scaled = in_units(pooled)
+    low, high = np.quantile(scaled, [0.25, 0.75], axis=0)
+    width = FAR_RANGES * (high - low)
+    is_far = (scaled.max(axis=0) - high > width) | (low - scaled.min(axis=0) > width)
+    found = {}
+    for place in np.flatnonzero(is_far & (width > 0)).tolist():
+        column = scaled[:, place]
+        for end in (column.argmax(), column.argmin()):
+            others = column[column != column[end]]
+            value = pooled[end, place]
+            shares = float((x[:, place] == value).mean()), float((y[:, place] == value).mean())
+            repeats = max(shares[0] * len(x), shares[1] * len(y))
+            is_alone = np.abs(others - column[end]).min() > width[place]
+            is_uneven = max(shares) >= MIN_SHARE_RATIO * min(shares)
+            if is_alone and is_uneven and round(repeats) >= MIN_REPEATS:
+                found[place] = RepeatedValue(float(value), shares)
+    return found
 
 
 def _two_rows_widen(x: Array, y: Array) -> Array:
@@ -129,8 +166,13 @@ def what_differs(each: FeatureDifference, sizes: tuple[int, int]) -> str:
     return "shape"
 
 
-def size_text(each: FeatureDifference) -> str:
-    """Return what of a column differs, and how much: its mean, shares, median or spread."""
+def size_text(each: FeatureDifference, level: float) -> str:
+    """Return what of a column differs, and how much: its mean, shares, median or spread.
+
+    A column that is significant at the level and differs in none of them differs in its "shape".
+    """
+    if each.differs_in == "shape" and each.p_value <= level:
+        return shape_text(each)
     if each.differs_in == "share" and each.means is not None:
         return " → ".join(share_texts(each.means))
     if each.medians is not None:
@@ -144,6 +186,23 @@ def size_text(each: FeatureDifference) -> str:
     return f"{shift}; {spreads}"
 
 
+def shape_text(each: FeatureDifference) -> str:
+    """Return "shape", or "spread or shape" where spreads are not known or not looked at."""
+    if each.medians is not None or each.spreads is None:
+        return "spread or shape"
+    return "shape"
+
+
+def repeated_text(each: FeatureDifference, names: tuple[str, str]) -> str:
+    """Return in how many rows of both samples a far value is; empty without one."""
+    if each.repeated is None:
+        return ""
+    first, second = share_texts(each.repeated.shares)
+    rows = f"in {second} of the rows of {names[1]} and in {first} of those of {names[0]}"
+    value = exact_number(each.repeated.value).replace(",", "")  # as one searches for it in the file
+    return f"the value {value} is {rows}"
+
+
 def change_title(first: str, second: str) -> str:
     """Return the title of a column of such sizes."""
     return f"change from {first} to {second} (SD: standard deviations)"
@@ -153,6 +212,14 @@ def change_text(
     each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str
 ) -> str:
     """Return a column and how it differs; ``where`` follows "higher", such as "in after"."""
+    parts = [_change_words(each, sizes, names, where), repeated_text(each, names)]
+    return "; ".join(filter(None, parts))
+
+
+def _change_words(
+    each: FeatureDifference, sizes: tuple[int, int], names: tuple[str, str], where: str
+) -> str:
+    """Return a column and how it differs, without the values that repeat."""
     kind, column = what_differs(each, sizes), quoted_name(each.name)
     if kind == "share" and each.means is not None:
         first, second = share_texts(each.means)
@@ -167,9 +234,10 @@ def change_text(
         size = number(abs(each.medians[1] - each.medians[0]), 2)
         return f"median of {column}, {size} {_side(each.shift)} {where} ({few})"
     if kind == "shape":
+        shape = f"{column}, in the {shape_text(each)} of its distribution rather than its mean"
         if each.spreads is None:
-            return f"{column}, in the spread or shape of its distribution rather than its mean"
-        return f"{column}, in the shape of its distribution rather than its mean or spread"
+            return shape
+        return f"{shape} or spread"
     shifted = f"mean of {column}, {shift_words(each.shift, where)}"
     if kind == "mean" or each.spreads is None:
         return shifted
