@@ -57,7 +57,8 @@ def process_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
     try:
         # A terminal sends Ctrl-C to all processes. Workers inherit that they ignore it.
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        pool.submit(os.getpid)  # starts all of them
+        for _ in range(n_jobs):  # each submission starts one worker, as no other is ready yet
+            pool.submit(os.getpid)
         signal.signal(signal.SIGINT, handler)
         yield pool
     except BaseException:
