@@ -1015,8 +1015,8 @@ class TestFewValuesFarFromAllOthers:
         size = Y["x"].median() - X["x"].median()
         assert result.features[0].medians == (X["x"].median(), Y["x"].median())
         assert result.verdict().endswith(
-            f"Largest difference: median of 'x', {size:.2g} higher in Y (the median is used because "
-            "a few values are extreme)."
+            f"Largest difference: median of 'x', {size:.2g} higher in Y (the median is used "
+            "because a few values are extreme)."
         )
         ordinary = TwoSampleTest(n_permutations=199, random_state=0, **options)
         X["x"] = np.minimum(np.abs(X["x"]), 3)
