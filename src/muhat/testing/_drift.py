@@ -145,6 +145,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     first_alarm_: int | None
     spent_: float
     n_features_in_: int
+    _reference_spacing: float = 1.0
+    """Rows of the reference for each one that is kept; 1 in states that version 1.0.0 saved."""
 
     def __init__(
         self,
@@ -241,16 +243,13 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     @property
     def n_reference_rows_(self) -> int:
         """How many rows the reference had, of which some are kept."""
-        # states of earlier versions do not have it
-        spacing = getattr(self, "_reference_spacing", 1.0)
-        return round(spacing * len(self.reference_))
+        return round(self._reference_spacing * len(self.reference_))
 
     def _row_order(self, drawn: DrawnRows) -> RowOrder | None:
         """Return in which column neighbouring rows of the batch or the reference are alike."""
-        spacings = [1.0, 1.0]
+        spacings = [1.0, 1.0]  # rows of a block follow each other in the file
         if self.block_length in (None, 1):
-            # states of earlier versions do not have how many rows the reference was drawn from
-            spacings = [getattr(self, "_reference_spacing", 1.0), drawn.spacing]
+            spacings = [self._reference_spacing, drawn.spacing]
         return RowOrder.from_samples([self.reference_, drawn.rows], self._columns, spacings)
 
     @property
