@@ -194,9 +194,7 @@ def test_the_truth_of_new_rows_decides_the_verdict(folder):
     )
     assert found["verdict"].startswith(worse)
     inside = " % of the true values of far."
-    shift = (
-        "Caution: the rows of far are distributed differently from the training rows (p ≤ 0.001), "
-    )
+    shift = "The new rows are distributed differently from the training rows (p ≤ 0.001), "
     shift += "most of all in a (higher in far)."
     assert inside in found["verdict"]
     assert found["verdict"].endswith(f" may be much too narrow. {shift}")

@@ -926,7 +926,7 @@ def test_columns_of_zeros_and_ones_are_told_in_shares():
     found = TwoSampleTest(n_permutations=199).test(X, Y, names=("ca", "cb"))
     assert found.verdict() == (
         "ca (100 rows) and cb (100 rows) differ (p ≤ 0.005). "
-        "Largest difference: region = north in 47 % of the rows of cb and 21 % of those of ca."
+        "Largest difference: region = north in 47 % of the rows of cb and in 21 % of those of ca."
     )
     assert found.features[0].means == pytest.approx((0.21, 0.47), abs=1e-12)
     assert found.features[0].is_indicator
@@ -1015,8 +1015,8 @@ class TestFewValuesFarFromAllOthers:
         size = Y["x"].median() - X["x"].median()
         assert result.features[0].medians == (X["x"].median(), Y["x"].median())
         assert result.verdict().endswith(
-            f"Largest difference: median of x, {size:.2g} higher in Y (the median is used because "
-            "a few values are extreme)."
+            f"Largest difference: median of 'x', {size:.2g} higher in Y (the median is used "
+            "because a few values are extreme)."
         )
         ordinary = TwoSampleTest(n_permutations=199, random_state=0, **options)
         X["x"] = np.minimum(np.abs(X["x"]), 3)

@@ -84,9 +84,9 @@ def test_one_file_is_divided_by_a_column_of_words_or_numbers(file):
     assert word["p_value"] == year["p_value"] == 0.01
     assert word["features"][0]["name"] == "v"
     assert word["verdict"].startswith(
-        "old (40 rows) and new (30 rows) differ (p ≤ 0.01). Largest difference: mean of v, "
+        "old (40 rows) and new (30 rows) differ (p ≤ 0.01). Largest difference: mean of 'v', "
     )
-    spread = "v also varies more in new (SD 4.1) than in old (SD 1.1)."
+    spread = "'v' also varies more in new (SD 4.1) than in old (SD 1.1)."
     assert f" standard deviations higher in new; {spread}" in word["verdict"]
 
 
