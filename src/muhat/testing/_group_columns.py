@@ -65,19 +65,9 @@ def column_differences(
     The rest that a group is compared with are the other groups left at its step.
     """
     d = X.shape[1]
-    n_cuts = int(np.clip(MAX_CUTS_OF_ALL // d, MIN_CUTS, N_CUTS))
-    below, widths, column_of = [], [], []
-    for column, values in enumerate(in_units(X).T):
-        cuts = np.unique(np.quantile(values, np.arange(1, n_cuts) / n_cuts))
-        below.append(_below(values, cuts, design))
-        ends = values.min(), values.max()
-        widths.append(np.diff(np.concatenate([ends[:1], (cuts[1:] + cuts[:-1]) / 2, ends[1:]])))
-        column_of.append(np.full(len(cuts), column))
-    cells = np.concatenate(column_of)
-    # The width of every cell in the column that it belongs to, shape (cells, d).
-    W = np.zeros((len(cells), d))
-    W[np.arange(len(cells)), cells] = np.concatenate(widths)
-    F = np.concatenate(below, axis=1)
+    scaled = in_units(X)
+    functions = _DistributionFunctions.from_rows(scaled, design)
+    F, W = functions.F, functions.W
     Z = _centred_over_strata(F, design)
     values = np.empty((d, sums.n_relabelings))
     n = sums.n_rows
@@ -90,7 +80,6 @@ def column_differences(
     pooled = F.sum(axis=0) / N
     spread = N * (pooled * (1 - pooled)) @ W
     shares = np.divide(values[:, 0], spread, out=np.zeros(d), where=spread > 0)
-    scaled = in_units(X)
     shifts = by_step(design, steps, lambda left, units: _shifts(scaled[units[design.unit]], left))
     spreads = by_step(design, steps, lambda left, units: _spreads(scaled[units[design.unit]], left))
     features = []
@@ -111,6 +100,33 @@ def column_differences(
     relative = np.divide(from_rest, spread, out=np.zeros_like(from_rest), where=spread > 0)
     columns = tuple(relative.argmax(axis=1).tolist())
     return ColumnDifferences(tuple(features), columns, shifts, spreads)
+
+
+@dataclass(frozen=True, eq=False)
+class _DistributionFunctions:
+    """Distribution functions of units at quantiles of every column, and weights to integrate."""
+
+    F: Array
+    """How many rows of every unit are below each cut of all columns, shape (C, cells)."""
+    W: Array
+    """The width of every cell in the column that it belongs to, shape (cells, d)."""
+
+    @classmethod
+    def from_rows(cls, scaled: Array, design: GroupDesign) -> _DistributionFunctions:
+        """Return them at fewer cuts of each column if there are many columns."""
+        d = scaled.shape[1]
+        n_cuts = int(np.clip(MAX_CUTS_OF_ALL // d, MIN_CUTS, N_CUTS))
+        below, widths, column_of = [], [], []
+        for column, values in enumerate(scaled.T):
+            cuts = np.unique(np.quantile(values, np.arange(1, n_cuts) / n_cuts))
+            below.append(_below(values, cuts, design))
+            ends = values.min(), values.max()
+            widths.append(np.diff(np.concatenate([ends[:1], (cuts[1:] + cuts[:-1]) / 2, ends[1:]])))
+            column_of.append(np.full(len(cuts), column))
+        cells = np.concatenate(column_of)
+        W = np.zeros((len(cells), d))
+        W[np.arange(len(cells)), cells] = np.concatenate(widths)
+        return cls(np.concatenate(below, axis=1), W)
 
 
 def _below(values: Array, cuts: Array, design: GroupDesign) -> Array:
