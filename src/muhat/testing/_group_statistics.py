@@ -25,7 +25,7 @@ from muhat.testing._designs import GroupDesign
 from muhat.testing._distances import features_for
 from muhat.testing._gram import gram_matrix, is_kept
 from muhat.testing._permutations import SHARPNESS, NullMoments
-from muhat.testing._statistics import Statistic
+from muhat.testing._statistics import Statistic, resolved_statistics
 
 ROWS_PER_CHUNK = 4096
 """Rows whose features are held at a time."""
@@ -240,11 +240,7 @@ class GroupSpectrum:
 
     def resolve(self, statistics: list[Statistic]) -> list[Statistic]:
         """Return the statistics with numbers as parameters; none if all rows look alike."""
-        found: list[Statistic] = []
-        if self.gamma.size:
-            for each in statistics:
-                found += each.resolve(self.gamma, self.kappa2)
-        return found
+        return resolved_statistics(statistics, self.gamma, self.kappa2)
 
     def weights(self, statistics: list[Statistic]) -> Array:
         """Return h(γ) of statistics whose parameters are numbers, shape (J, r)."""
