@@ -15,6 +15,7 @@ from muhat.testing._group_statistics import (
     by_step,
     differences_from_rest,
     stratum_centred,
+    sums_centred,
 )
 from muhat.testing._marginals import N_CUTS, counts_between, in_units
 from muhat.testing._permutations import PermutationTable
@@ -68,7 +69,7 @@ def column_differences(
     scaled = in_units(X)
     functions = _DistributionFunctions.from_rows(scaled, design)
     F, W = functions.F, functions.W
-    Z = _centred_over_strata(F, design)
+    Z = sums_centred(F, design.sizes, design.strata)
     values = np.empty((d, sums.n_relabelings))
     n = sums.n_rows
     for some, S in sums.blocks(Z):
@@ -133,14 +134,6 @@ def _below(values: Array, cuts: Array, design: GroupDesign) -> Array:
     """Return how many rows of every unit are below each cut, shape (C, len(cuts))."""
     counts = counts_between(values, cuts, design.unit, len(design.labels))
     return np.cumsum(counts[:, :-1], axis=1).astype(np.float64)
-
-
-def _centred_over_strata(F: Array, design: GroupDesign) -> Array:
-    """Return sums over units minus what the stratum's mean would give units of these sizes."""
-    starts = np.searchsorted(design.strata, np.arange(design.strata[-1] + 1))
-    means = np.add.reduceat(F, starts, axis=0)
-    means /= np.add.reduceat(design.sizes, starts)[:, None]
-    return np.asarray(F - design.sizes[:, None] * means[design.strata])
 
 
 def _shifts(scaled: Array, design: GroupDesign) -> Array:

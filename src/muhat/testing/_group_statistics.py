@@ -91,6 +91,16 @@ def stratum_centred(values: Array, strata: Array) -> Array:
     return np.asarray(values - means[strata])
 
 
+def sums_centred(sums: Array, sizes: Array, strata: Array) -> Array:
+    """Return sums over units, less what the mean row of their stratum gives units of that size.
+
+    The units of a stratum follow each other.
+    """
+    starts = np.searchsorted(strata, np.arange(strata[-1] + 1))
+    means = np.add.reduceat(sums, starts, axis=0) / np.add.reduceat(sizes, starts)[:, None]
+    return np.asarray(sums - sizes[:, None] * means[strata])
+
+
 @dataclass(frozen=True, eq=False)
 class UnitFeatures:
     """Features of rows in coordinates around an origin, and what their rows sum up to.
