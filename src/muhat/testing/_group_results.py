@@ -526,7 +526,7 @@ def _size_of_change(change: _Change) -> float:
     size = abs(change.shift)
     if change.kind == "spread":
         size = abs(log(change.spread))
-    return round(size, 9)  # two groups differ equally from each other: the first is named
+    return round(size, 9)  # two groups differ equally from each other, but for rounding errors
 
 
 def _by(what: str, title: str) -> str:
