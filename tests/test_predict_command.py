@@ -343,8 +343,10 @@ def test_far_values_of_y_are_named_and_intervals_contain_their_predictions():
         assert (lower <= model.predict(x)).all()
         assert (model.predict(x) <= upper).all()
     y[[5, 60]] = 0
-    said = evaluate(ConditionalMean().fit(x, y)).verdict()
-    assert "1 of 200 values of y is far from all others (9999) and makes 100 % of its" in said
+    result = evaluate(ConditionalMean().fit(x, y))
+    far = "1 of 200 values of y is far from all others (9999) and makes 100 % of its"
+    assert far in result.verdict()
+    assert far in result.to_html()
 
 
 def test_an_r2_of_few_rows_is_said_to_be_perhaps_chance():

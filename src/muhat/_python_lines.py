@@ -20,7 +20,7 @@ def call_text(function: str, *arguments: str, **options: Any) -> str:
 
 
 class Code(str):
-    """An expression, as the value of an option that is written as it is."""
+    """An option's value that is an expression, and is written without quotes."""
 
     def __repr__(self) -> str:
         return str(self)

@@ -285,13 +285,6 @@ class Comparison(Reportable, HtmlReprMixin):
         """Return one sentence: does a filter beat the plain average, which, and by how much?"""
         clear, on = self._clearly_better, f"these {self.n:,} rows"
         best = clear or self.best
-        n_candidates = 0
-        among = ""
-        for row in self.rows:
-            if row.scores is None:
-                among = " with a score"
-            else:
-                n_candidates += len(row.grid)
         if best.improvement is None:
             return (
                 "The kernel does not distinguish any of these rows: the plain average is exact and "
@@ -303,8 +296,8 @@ class Comparison(Reportable, HtmlReprMixin):
             )
         if best.improvement <= 0:
             return (
-                f"Shrinkage by filters does not help: no filter{among} is better than the plain "
-                f"average on {on}."
+                f"Shrinkage by filters does not help: no filter{self._with_a_score} is better than "
+                f"the plain average on {on}."
             )
         if clear is not None and best.improvement >= 100:
             return (
@@ -312,31 +305,60 @@ class Comparison(Reportable, HtmlReprMixin):
                 f"{best} shrinks it to zero, which is estimated to remove all of the plain "
                 "average's expected squared error."
             )
-        lower, error = gain_parts(best.improvement, best.standard_error)
-        tried = str(best)
-        corrected = ""
-        if n_candidates > 2:  # KME is one
-            tried = f"The best of {n_candidates:,} candidates{among}"
-            corrected = f" after correction for the {n_candidates:,} candidates{among}"
-        edge = _edge_sentence(best)
         what = f"the expected squared error of the kernel mean of {on}"
-        by = lower.removesuffix(" lower")
         if clear is not None:
-            sure = "; ".join(filter(None, [error, f"significant{corrected}"]))
-            lowers = f"compared with the plain average, {best.label} lowers {what}"
-            return f"Shrinkage helps: {lowers} by {by} ({sure}).{edge}"
+            return self._clear_text(best, best.improvement, what)
+        return self._unclear_text(best, best.improvement, what)
+
+    def _clear_text(self, best: Row, improvement: float, what: str) -> str:
+        """Return by how much a filter lowers an error that ``what`` names."""
+        lower, error = gain_parts(improvement, best.standard_error)
+        sure = "; ".join(filter(None, [error, f"significant{self._corrected}"]))
+        lowers = f"compared with the plain average, {best.label} lowers {what}"
+        by = lower.removesuffix(" lower")
+        return f"Shrinkage helps: {lowers} by {by} ({sure}).{_edge_sentence(best)}"
+
+    def _unclear_text(self, best: Row, improvement: float, what: str) -> str:
+        """Return that no gain is clear, the largest one, and which would be."""
+        lower, error = gain_parts(improvement, best.standard_error)
         sure = (
             "This estimate leaves out a part of the bias; corrected for it, no gain is significant"
         )
-        if best.improvement <= self.threshold * (best.standard_error or 0.0):
-            least = self.threshold * (best.standard_error or 0.0)
+        least = self.threshold * (best.standard_error or 0.0)
+        if improvement <= least:
             needed = f"it is above {gain_parts(least, None)[0].removesuffix(' lower')}"
-            sure = f"This may be chance: such a gain is significant{corrected} only if {needed}"
+            sure = (
+                f"This may be chance: such a gain is significant{self._corrected} only if {needed}"
+            )
+        tried = str(best)
+        if self._n_candidates > 2:
+            tried = f"The best of {self._n_candidates:,} candidates{self._with_a_score}"
+        by = lower.removesuffix(" lower")
         gain = " ".join(filter(None, [f"seems to lower it by {by}", error and f"({error})"]))
         finding = f"No filter detectably lowers {what}. {tried} {gain}. {sure}."
         if not _is_strongest(best):  # weaker shrinkage than the weakest would not help either
-            edge = ""
-        return f"{finding}{edge}"
+            return finding
+        return f"{finding}{_edge_sentence(best)}"
+
+    @property
+    def _n_candidates(self) -> int:
+        """The number of candidates with a score; KME is one."""
+        return sum(len(row.grid) for row in self.rows if row.scores is not None)
+
+    @property
+    def _with_a_score(self) -> str:
+        """What candidates are counted, with a space before it; empty for all."""
+        if any(row.scores is None for row in self.rows):
+            return " with a score"
+        return ""
+
+    @property
+    def _corrected(self) -> str:
+        """What significance is corrected for, with a space before it; empty for one candidate."""
+        if self._n_candidates <= 2:
+            return ""
+        candidates = f"{self._n_candidates:,} candidates{self._with_a_score}"
+        return f" after correction for the {candidates}"
 
     def stacked_verdict(self) -> str:
         """Return one sentence on the stacked mean; empty if there is none."""

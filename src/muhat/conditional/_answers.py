@@ -116,14 +116,13 @@ class ConditionalAnswers(BaseEstimator):
         if method not in INTERVALS:
             raise MuhatError(unknown_name(f"{who} method", str(method), INTERVALS))
         self._warn_of_far_points(X)
-        if method == "residuals":
-            checked_confidence(who, level, self._fit.n)
         ends = self._interval_ends(who, X, level, method)
         return widened_to(ends, self._shaped(self._by_chunks(X, self._fit.predictions)))
 
     def _interval_ends(self, who: str, X: Any, level: float, method: str) -> Array:
         """Return the ends of intervals by one of the methods, as residuals have them."""
         if method == "residuals":
+            checked_confidence(who, level, self._fit.n)
             levels = np.array([(1 - level) / 2, (1 + level) / 2])
             return self._quantiles_by_residuals(who, X, levels)
         if method == "conformal":

@@ -57,12 +57,6 @@ LITTLE_R2 = 0.5
 LEFT_OUT_ROWS = "rows left out of the fit"
 """What left-out rows are called in verdicts, which are read by people who know no folds."""
 
-LITTLE_R2 = 0.5
-"""R² below which y is said to be predicted in part."""
-
-LEFT_OUT_ROWS = "rows left out of the fit"
-"""What left-out rows are called in verdicts, which are read by people who know no folds."""
-
 UNCLEAR_RMSE_RATIO, UNCLEAR_COVERAGE_LOSS = 1.2, 0.05
 """From these on a loss that may be chance is not called "about as well"."""
 

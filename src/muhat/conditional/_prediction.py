@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._arrays import Array
 from muhat._frames import ColumnFrame
 from muhat._reportable import Reportable
-from muhat._text import numbered
+from muhat._text import agree, numbered
 from muhat._validation import checked_sample, checked_target
 from muhat._wording import rows_text, setting_text
 from muhat.conditional._estimator import ConditionalMean
@@ -321,21 +321,20 @@ class PredictionResult(Reportable):
         is_far = (y < low) | (y > high)
         if not is_far.any():
             return ""
-        squares = (in_units(y) - np.median(in_units(y))) ** 2
+        scaled = in_units(y)
+        squares = (scaled - np.median(scaled)) ** 2
         share = float(squares[is_far].sum() / squares.sum())
         if share < MIN_FAR_SHARE:
             return ""
         far = y[is_far]
+        n_far = len(far)
         extreme = f"{far[np.abs(far - np.median(y)).argmax()]:.6g}".replace("-", "−")
-        values = f"{len(far):,} of {len(y):,} values of {self.target} are far from all others"
-        if len(far) == 1:
-            values = f"1 of {len(y):,} values of {self.target} is far from all others"
-            found = f"Caution: {values} ({extreme}) and makes"
-        else:
-            found = f"Caution: {values} (up to {extreme}) and make"
-        return (
-            f"{found} {100 * share:.0f} % of its variance: R², RMSE and predictions depend on them."
-        )
+        are = agree(n_far, "is", "are")
+        values = f"{n_far:,} of {len(y):,} values of {self.target} {are} far from all others"
+        size = f"({agree(n_far, '', 'up to ')}{extreme})"
+        make = f"{agree(n_far, 'makes', 'make')} {100 * share:.0f} % of its variance"
+        depend = "R², RMSE and predictions depend on them"
+        return f"Caution: {values} {size} and {make}: {depend}."
 
     @property
     def two_values_note(self) -> str:

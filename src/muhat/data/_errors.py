@@ -101,54 +101,57 @@ class NoColumnError(FileError):
         return type(self), (self.file, self.missing, self.names)
 
 
-class DecimalCommaError(RowsError):
+class _SignError(RowsError):
+    """A number of a column with commas or points that are not the decimal sign of the file."""
+
+    def __init__(self, who: str, name: str, value: str, place: str) -> None:
+        self.signs, advice = self._signs_and_advice(value)
+        super().__init__(who, name, value, advice, place, at_row=True)
+
+    @staticmethod
+    def _signs_and_advice(value: str) -> tuple[str, str]:
+        """Return what the commas or points of a value are called, and what to do."""
+        raise NotImplementedError
+
+    def sentence(self, batch: int | None = None) -> str:
+        where = self._where(batch)
+        return (
+            f"{self.who}: column {self.needed!r} has {self.signs}, "
+            f"as {self.got!r} in {where}; {self.advice}."
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.who, self.needed, self.got, self.place)
+
+
+class DecimalCommaError(_SignError):
     """A number with a decimal comma, or thousands separators, in a file read with decimal points.
 
     '1,000' may be either: both are named.
     """
 
-    def __init__(self, who: str, name: str, value: str, place: str) -> None:
-        self.commas, advice = "decimal commas", f"use {option('decimal', ',')} or convert them"
-        if THOUSANDS.fullmatch(value):
-            self.commas, advice = "thousands separators", "remove them"
-            if value.count(",") == 1 and "." not in value:
-                advice += f", or use {option('decimal', ',')} if they are decimal commas"
-        super().__init__(who, name, value, advice, place, at_row=True)
-
-    def sentence(self, batch: int | None = None) -> str:
-        where = self._where(batch)
-        return (
-            f"{self.who}: column {self.needed!r} has {self.commas}, "
-            f"as {self.got!r} in {where}; {self.advice}."
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.who, self.needed, self.got, self.place)
+    @staticmethod
+    def _signs_and_advice(value: str) -> tuple[str, str]:
+        if not THOUSANDS.fullmatch(value):
+            return "decimal commas", f"use {option('decimal', ',')} or convert them"
+        advice = "remove them"
+        if value.count(",") == 1 and "." not in value:
+            advice += f", or use {option('decimal', ',')} if they are decimal commas"
+        return "thousands separators", advice
 
 
-class DecimalPointError(RowsError):
+class DecimalPointError(_SignError):
     """A number with a point, in a file that is read with decimal commas.
 
     '1.234' may be 1234 or 1.234: both are named.
     """
 
-    def __init__(self, who: str, name: str, value: str, place: str) -> None:
-        self.points, advice = "points", "remove them if they are thousands separators"
+    @staticmethod
+    def _signs_and_advice(value: str) -> tuple[str, str]:
         if "," in value or value.count(".") > 1:
-            self.points, advice = "thousands separators", "remove them"
-        else:
-            advice += f", or leave out {option('decimal', ',')} if they are decimal points"
-        super().__init__(who, name, value, advice, place, at_row=True)
-
-    def sentence(self, batch: int | None = None) -> str:
-        where = self._where(batch)
-        return (
-            f"{self.who}: column {self.needed!r} has {self.points}, "
-            f"as {self.got!r} in {where}; {self.advice}."
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.who, self.needed, self.got, self.place)
+            return "thousands separators", "remove them"
+        left_out = f"leave out {option('decimal', ',')} if they are decimal points"
+        return "points", f"remove them if they are thousands separators, or {left_out}"
 
 
 @contextmanager

@@ -33,13 +33,12 @@ def prediction_report(result: PredictionResult, context: Context) -> Report:
     }
     sections = [_predictions_section(result), _effects_section(result)]
     page = conditional_report(result.model, replace(context, settings=settings, sections=sections))
+    page = replace(page, verdict=result.verdict())
     if result.new_rows is None:
-        notes = filter(None, [page.verdict, result.two_values_note, result.row_order_note])
-        return replace(page, verdict=" ".join(notes))
+        return page
     badge, tone = _badge(result, page)
     return replace(
         page,
-        verdict=result.verdict(),
         badge=badge,
         tone=tone,
         facts=_facts(result, page.facts),

@@ -108,7 +108,7 @@ def copies_note(
     rows are possible nothing is said, unless rows ``are_whole`` copies.
     """
     notes: list[str] = []
-    if n >= MIN_ROWS_PER_VALUE * (n - n_copies) and not are_whole:
+    if _rows_recur(n_copies, n) and not are_whole:
         return ""
     if is_found and n_copies > MIN_SHARE_NAMED * n:
         notes.append(_copies_within(n_copies, n, "sample"))
@@ -126,9 +126,14 @@ def copies_note(
 
 def group_copies_note(n_copies: int, n: int) -> str:
     """Return sentences on copies within groups that were found to differ; empty if few."""
-    if n >= MIN_ROWS_PER_VALUE * (n - n_copies) or n_copies <= MIN_SHARE_NAMED * n:
+    if _rows_recur(n_copies, n) or n_copies <= MIN_SHARE_NAMED * n:
         return ""
     return f"{_copies_within(n_copies, n, 'group')} Drop copies before the test."
+
+
+def _rows_recur(n_copies: int, n: int) -> bool:
+    """Whether there are so few different rows that equal ones are to be expected."""
+    return n >= MIN_ROWS_PER_VALUE * (n - n_copies)
 
 
 def _copies_within(n_copies: int, n: int, whole: str) -> str:

@@ -145,6 +145,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     first_alarm_: int | None
     spent_: float
     n_features_in_: int
+    _reference_spacing: float = 1.0
+    """Rows of the reference for each one that is kept; 1 in states that version 1.0.0 saved."""
 
     def __init__(
         self,
@@ -241,16 +243,13 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
     @property
     def n_reference_rows_(self) -> int:
         """How many rows the reference had, of which some are kept."""
-        # states of earlier versions do not have it
-        spacing = getattr(self, "_reference_spacing", 1.0)
-        return round(spacing * len(self.reference_))
+        return round(self._reference_spacing * len(self.reference_))
 
     def _row_order(self, drawn: DrawnRows) -> RowOrder | None:
         """Return in which column neighbouring rows of the batch or the reference are alike."""
-        spacings = [1.0, 1.0]
+        spacings = [1.0, 1.0]  # rows of a block follow each other in the file
         if self.block_length in (None, 1):
-            # states of earlier versions do not have how many rows the reference was drawn from
-            spacings = [getattr(self, "_reference_spacing", 1.0), drawn.spacing]
+            spacings = [self._reference_spacing, drawn.spacing]
         return RowOrder.from_samples([self.reference_, drawn.rows], self._columns, spacings)
 
     @property
@@ -301,26 +300,19 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             return "No batch has been tested yet."
         if not self.n_alarms_ and self.n_batches_ == 1:
             return self.history_[0].verdict()
+        if not self.n_alarms_ and self._are_all_too_small:
+            return self._all_too_small_text()
         many = count(self.n_batches_, "batch")
-        if not self.n_alarms_:
-            if self._are_all_too_small:
-                return self._all_too_small_text()
+        left_out = [self._too_few_text(), self._dropped_text()]
+        if self.n_alarms_:
+            names = [each.name for each in self.history_ if each.is_alarm]
+            found = f"Drift detected in {self.n_alarms_:,} of {many}"
+            found = f"{found}: {_latest(names, self.n_alarms_)}."
+            parts = [found, *left_out, self._bound_text(), self._alike_text()]
+        else:
             found = f"No drift detected in any of {many}."
-            parts = [found, self._closest_text(), self._too_few_text(), self._dropped_text()]
-            parts += self._notes
-            return " ".join(filter(None, parts))
-        about = "about "
-        if self.block_length in (None, 1):
-            about = ""
-        most = f"{about}{100 * self.alpha:g} %"
-        bound = f"(The probability of any false alarm, over all batches, is at most {most}.)"
-        names = [each.name for each in self.history_ if each.is_alarm][-N_BATCHES_NAMED:]
-        more = self.n_alarms_ - len(names)
-        listed = ", ".join(names) + f" and {more:,} earlier" * (more > 0)
-        found = f"Drift detected in {self.n_alarms_:,} of {many}: {listed}."
-        parts = [found, self._too_few_text(), self._dropped_text(), bound, self._alike_text()]
-        parts += self._notes
-        return " ".join(filter(None, parts))
+            parts = [found, self._closest_text(), *left_out]
+        return " ".join(filter(None, [*parts, *self._notes]))
 
     def _summary(self) -> Summary:
         rows = []
@@ -333,6 +325,14 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         if self.n_alarms_:
             tone = BAD
         return Summary(self.verdict(), ("batch", "p", "level", ""), rows, tone)
+
+    def _bound_text(self) -> str:
+        """Return how probable any alarm is if nothing drifts."""
+        about = "about "
+        if self.block_length in (None, 1):
+            about = ""
+        most = f"{about}{100 * self.alpha:g} %"
+        return f"(The probability of any false alarm, over all batches, is at most {most}.)"
 
     def _closest_text(self) -> str:
         """Return which batch was closest to its alarm level; empty if none could raise an alarm."""
@@ -374,10 +374,8 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         names = [each.name for each in self.history_ if not each.is_reachable]
         if not names:
             return ""
-        more = len(names) - N_BATCHES_NAMED
-        listed = ", ".join(names[-N_BATCHES_NAMED:]) + f" and {more:,} earlier" * (more > 0)
         has = agree(len(names), "has", "have")
-        return f"{listed} {has} too few rows to raise an alarm."
+        return f"{_latest(names, len(names))} {has} too few rows to raise an alarm."
 
     def _alike_text(self) -> str:
         """Return that rows are not independent, and what to do; empty without a caution."""
@@ -536,6 +534,13 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
                 "pass block_length to the detector",
             )
             raise MuhatError("DriftDetector", needed, test.block_length, advice)
+
+
+def _latest(names: Sequence[str], n: int) -> str:
+    """Return the latest of n names, of which some may be forgotten, and how many are earlier."""
+    latest = names[-N_BATCHES_NAMED:]
+    more = n - len(latest)
+    return ", ".join(latest) + f" and {more:,} earlier" * (more > 0)
 
 
 def _with_columns(X: Any, order: list[int]) -> Any:

@@ -17,7 +17,7 @@ from muhat.gram import Approximation, FeatureMap
 from muhat.kernels import Kernel
 from muhat.testing._distances import features_for
 from muhat.testing._permutations import NullMoments
-from muhat.testing._statistics import MMD, Statistic
+from muhat.testing._statistics import MMD, Statistic, resolved_statistics
 
 NORMAL_95 = 1.959964
 """The normal quantile of a two-sided interval of 95 %."""
@@ -229,9 +229,7 @@ class PooledSpectrum(PooledGram):
 
     def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
         """Return the statistics with numbers as parameters; none if all rows look alike."""
-        if not self.gamma.size:
-            return []
-        return [each for one in statistics for each in one.resolve(self.gamma, self.kappa2)]
+        return resolved_statistics(statistics, self.gamma, self.kappa2)
 
     def statistics(self, statistics: Sequence[Statistic], labels: Array) -> tuple[Array, Array]:
         """Return T for S = N U h(Γ) Uᵀ."""

@@ -15,6 +15,7 @@ from muhat.testing._group_statistics import (
     by_step,
     differences_from_rest,
     stratum_centred,
+    sums_centred,
 )
 from muhat.testing._marginals import N_CUTS, counts_between, in_units
 from muhat.testing._permutations import PermutationTable
@@ -65,20 +66,10 @@ def column_differences(
     The rest that a group is compared with are the other groups left at its step.
     """
     d = X.shape[1]
-    n_cuts = int(np.clip(MAX_CUTS_OF_ALL // d, MIN_CUTS, N_CUTS))
-    below, widths, column_of = [], [], []
-    for column, values in enumerate(in_units(X).T):
-        cuts = np.unique(np.quantile(values, np.arange(1, n_cuts) / n_cuts))
-        below.append(_below(values, cuts, design))
-        ends = values.min(), values.max()
-        widths.append(np.diff(np.concatenate([ends[:1], (cuts[1:] + cuts[:-1]) / 2, ends[1:]])))
-        column_of.append(np.full(len(cuts), column))
-    cells = np.concatenate(column_of)
-    # The width of every cell in the column that it belongs to, shape (cells, d).
-    W = np.zeros((len(cells), d))
-    W[np.arange(len(cells)), cells] = np.concatenate(widths)
-    F = np.concatenate(below, axis=1)
-    Z = _centred_over_strata(F, design)
+    scaled = in_units(X)
+    functions = _DistributionFunctions.from_rows(scaled, design)
+    F, W = functions.F, functions.W
+    Z = sums_centred(F, design.sizes, design.strata)
     values = np.empty((d, sums.n_relabelings))
     n = sums.n_rows
     for some, S in sums.blocks(Z):
@@ -90,7 +81,6 @@ def column_differences(
     pooled = F.sum(axis=0) / N
     spread = N * (pooled * (1 - pooled)) @ W
     shares = np.divide(values[:, 0], spread, out=np.zeros(d), where=spread > 0)
-    scaled = in_units(X)
     shifts = by_step(design, steps, lambda left, units: _shifts(scaled[units[design.unit]], left))
     spreads = by_step(design, steps, lambda left, units: _spreads(scaled[units[design.unit]], left))
     features = []
@@ -113,18 +103,37 @@ def column_differences(
     return ColumnDifferences(tuple(features), columns, shifts, spreads)
 
 
+@dataclass(frozen=True, eq=False)
+class _DistributionFunctions:
+    """Distribution functions of units at quantiles of every column, and weights to integrate."""
+
+    F: Array
+    """How many rows of every unit are below each cut of all columns, shape (C, cells)."""
+    W: Array
+    """The width of every cell in the column that it belongs to, shape (cells, d)."""
+
+    @classmethod
+    def from_rows(cls, scaled: Array, design: GroupDesign) -> _DistributionFunctions:
+        """Return them at fewer cuts of each column if there are many columns."""
+        d = scaled.shape[1]
+        n_cuts = int(np.clip(MAX_CUTS_OF_ALL // d, MIN_CUTS, N_CUTS))
+        below, widths, column_of = [], [], []
+        for column, values in enumerate(scaled.T):
+            cuts = np.unique(np.quantile(values, np.arange(1, n_cuts) / n_cuts))
+            below.append(_below(values, cuts, design))
+            ends = values.min(), values.max()
+            widths.append(np.diff(np.concatenate([ends[:1], (cuts[1:] + cuts[:-1]) / 2, ends[1:]])))
+            column_of.append(np.full(len(cuts), column))
+        cells = np.concatenate(column_of)
+        W = np.zeros((len(cells), d))
+        W[np.arange(len(cells)), cells] = np.concatenate(widths)
+        return cls(np.concatenate(below, axis=1), W)
+
+
 def _below(values: Array, cuts: Array, design: GroupDesign) -> Array:
     """Return how many rows of every unit are below each cut, shape (C, len(cuts))."""
     counts = counts_between(values, cuts, design.unit, len(design.labels))
     return np.cumsum(counts[:, :-1], axis=1).astype(np.float64)
-
-
-def _centred_over_strata(F: Array, design: GroupDesign) -> Array:
-    """Return sums over units minus what the stratum's mean would give units of these sizes."""
-    starts = np.searchsorted(design.strata, np.arange(design.strata[-1] + 1))
-    means = np.add.reduceat(F, starts, axis=0)
-    means /= np.add.reduceat(design.sizes, starts)[:, None]
-    return np.asarray(F - design.sizes[:, None] * means[design.strata])
 
 
 def _shifts(scaled: Array, design: GroupDesign) -> Array:

@@ -16,7 +16,11 @@ import numpy as np
 from muhat._arrays import Array, slices
 from muhat._tolerances import COMBINED_TIE_TOLERANCE
 from muhat.testing._designs import GroupDesign
-from muhat.testing._group_statistics import GroupSpectrum, sums_of_weighted_chi_squares
+from muhat.testing._group_statistics import (
+    GroupSpectrum,
+    sums_centred,
+    sums_of_weighted_chi_squares,
+)
 from muhat.testing._permutations import NullMoments
 
 LOOKS = (99, 999)
@@ -249,7 +253,7 @@ def _chunk_statistics(
         own = design.sizes[units]
         n_first = _expected_rows(own, chunk.design)
         factor = 1 / n_first + 1 / (own.sum() - n_first)
-        centred = [_stratum_centred(each.spectrum.Z[units], own, strata) for each in factors]
+        centred = [sums_centred(each.spectrum.Z[units], own, strata) for each in factors]
         found = []
         for Z, each in zip(centred, factors, strict=True):
             found.append(_null_moments(Z, each.H, chunk.design, factor))
@@ -276,13 +280,6 @@ def _units_of_pairs(chunk: PairChunk, design: GroupDesign) -> Iterator[Array]:
         yield design.pair(a, b).rows
 
 
-def _stratum_centred(Z: Array, sizes: Array, strata: Array) -> Array:
-    """Return sums over units, less what the mean row of their stratum gives units of that size."""
-    starts = np.searchsorted(strata, np.arange(strata[-1] + 1))
-    means = np.add.reduceat(Z, starts, axis=0) / np.add.reduceat(sizes, starts)[:, None]
-    return np.asarray(Z - sizes[:, None] * means[strata])
-
-
 def _forms(Z: Array, H: Array) -> Array:
     """Return Z diag(h_j) Zᵀ of every statistic, shape (J, c, c)."""
     return np.asarray((H[:, None, :] * Z) @ Z.T)
@@ -297,7 +294,7 @@ def _null_moments(Z: Array, H: Array, design: GroupDesign, factor: float) -> Nul
     strata = design.strata
     c, m = design.counts.sum(axis=1), design.counts[:, 0]
     share = m * (c - m) / np.maximum(c * (c - 1), 1)
-    deviations = _stratum_centred(Z, np.ones(len(Z)), strata) * np.sqrt(share[strata])[:, None]
+    deviations = sums_centred(Z, np.ones(len(Z)), strata) * np.sqrt(share[strata])[:, None]
     if len(Z) <= Z.shape[1]:
         matrices = factor * _forms(deviations, H)
     else:

@@ -224,7 +224,7 @@ class GroupResult(Result):
         found = f"({self.n:,} rows in all, {self.p_text})"
         if self.is_too_small(level):
             units = "so few rows"
-            if getattr(self, "n_clusters", None) is not None:
+            if self.n_clusters is not None:
                 units = f"{self.n_clusters:,} clusters"
             return self._too_few(f"the {many} ({self.n:,} rows in all) differ", units, level)
         if self.p_value > level:
@@ -236,9 +236,9 @@ class GroupResult(Result):
         else:
             sentences = [self._many_differ(many, found, level)]
         sentences += [self._kept_together, self._where(level), self._single_rows(level)]
-        sentences.append(group_copies_note(getattr(self, "n_copies", 0), self.n))
+        sentences.append(group_copies_note(self.n_copies, self.n))
         sentences.append(groups_note(self.row_order))
-        return " ".join(each for each in sentences if each)
+        return " ".join(filter(None, sentences))
 
     def _nothing_found(self, many: str, found: str, level: float) -> str:
         """Return that no difference was found, also not by more than a tolerance."""
@@ -252,7 +252,7 @@ class GroupResult(Result):
             sentence += f" {self.tolerance.no_difference}"
         sentences = [sentence, self._kept_together, self._single_group(level)]
         sentences.append(self._single_rows(level))
-        return " ".join(each for each in sentences if each)
+        return " ".join(filter(None, sentences))
 
     def _single_rows(self, level: float) -> str:
         """Return a sentence on groups of one row that are not found to differ; empty if none."""
@@ -267,49 +267,39 @@ class GroupResult(Result):
     def _within(self) -> str:
         """Within what groups are compared, with a space before it; empty for rows alone."""
         within = ""
-        if getattr(self, "strata", None) is not None:
-            within = f" within {_of('strata', self.strata)}"
-        if getattr(self, "pairs_by", None) is not None:
-            within += " when rows are paired"
-            if self.pairs_by:
-                within += f" by {self.pairs_by}"
+        if self.strata is not None:
+            within = f" within {_by('strata', self.strata)}"
+        if self.pairs_by is not None:
+            within += f" when rows are {_by('paired', self.pairs_by)}"
         return within
 
     @property
     def _kept_together(self) -> str:
         """A sentence on rows that are permuted together; empty without clusters."""
-        n_clusters = getattr(self, "n_clusters", None)
-        if n_clusters is None:
+        if self.n_clusters is None:
             return ""
-        title = getattr(self, "clusters_by", None) or "cluster"
-        together = f"Rows of the same {title} are kept together"
-        return f"{together}: {n_clusters:,} clusters are compared, not {rows_text(self.n)}."
-
-    @property
-    def _strata_and_pairs(self) -> list[str]:
-        """Within what rows are compared, as "pairs by patient"."""
-        found = []
-        for what, field in (("strata", "strata"), ("pairs", "pairs_by")):
-            title = getattr(self, field, None)  # results saved by earlier versions have none
-            if title is not None:
-                found.append(_of(what, title))
-        return found
+        together = f"Rows of the same {self.clusters_by or 'cluster'} are kept together"
+        return f"{together}: {self.n_clusters:,} clusters are compared, not {rows_text(self.n)}."
 
     @property
     def which_deviations(self) -> str:
         """What standard deviations (SD) are within, as a sentence; empty for rows alone."""
-        if not self._strata_and_pairs:
+        within = []
+        if self.strata is not None:
+            within.append(_by("strata", self.strata))
+        if self.pairs_by is not None:
+            within.append(_by("pairs", self.pairs_by))
+        if not within:
             return ""
-        within = " and ".join(self._strata_and_pairs)
         return (
-            f"Standard deviations (SD) are of single rows within {within}, without the differences "
-            "between groups."
+            f"Standard deviations (SD) are of single rows within {' and '.join(within)}, without "
+            "the differences between groups."
         )
 
     @property
     def _two_in_order(self) -> list[GroupDifference]:
         """Two groups, in the order of ``order``."""
-        order = list(getattr(self, "order", ()))
+        order = list(self.order)
         names = [str(each.group) for each in self.groups]
         if sorted(order) != sorted(names):  # a result of an earlier version
             order = sorted(names)
@@ -517,7 +507,7 @@ class GroupResult(Result):
             "pairs": [_pair_dict(each) for each in self.pairs],
             "features": [asdict(each) for each in self.features],
             "tolerance": None if self.tolerance is None else self.tolerance.to_dict(),
-            "n_copies": getattr(self, "n_copies", 0),
+            "n_copies": self.n_copies,
             "row_order": None if self.row_order is None else self.row_order.to_dict(),
         }
 
@@ -536,10 +526,10 @@ def _size_of_change(change: _Change) -> float:
     size = abs(change.shift)
     if change.kind == "spread":
         size = abs(log(change.spread))
-    return round(size, 9)  # two groups differ equally from each other: the first is named
+    return round(size, 9)  # two groups differ equally from each other, but for rounding errors
 
 
-def _of(what: str, title: str | None) -> str:
+def _by(what: str, title: str) -> str:
     """Return "pairs by patient"; "pairs" if the column has no name."""
     if not title:
         return what

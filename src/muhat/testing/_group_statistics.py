@@ -25,7 +25,7 @@ from muhat.testing._designs import GroupDesign
 from muhat.testing._distances import features_for
 from muhat.testing._gram import gram_matrix, is_kept
 from muhat.testing._permutations import SHARPNESS, NullMoments
-from muhat.testing._statistics import Statistic
+from muhat.testing._statistics import Statistic, resolved_statistics
 
 ROWS_PER_CHUNK = 4096
 """Rows whose features are held at a time."""
@@ -89,6 +89,16 @@ def stratum_centred(values: Array, strata: Array) -> Array:
     member = csr_matrix((np.ones(len(strata)), (strata, np.arange(len(strata)))))
     means = (member @ values) / np.bincount(strata)[:, None]
     return np.asarray(values - means[strata])
+
+
+def sums_centred(sums: Array, sizes: Array, strata: Array) -> Array:
+    """Return sums over units, less what the mean row of their stratum gives units of that size.
+
+    The units of a stratum follow each other.
+    """
+    starts = np.searchsorted(strata, np.arange(strata[-1] + 1))
+    means = np.add.reduceat(sums, starts, axis=0) / np.add.reduceat(sizes, starts)[:, None]
+    return np.asarray(sums - sizes[:, None] * means[strata])
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,11 +250,7 @@ class GroupSpectrum:
 
     def resolve(self, statistics: list[Statistic]) -> list[Statistic]:
         """Return the statistics with numbers as parameters; none if all rows look alike."""
-        found: list[Statistic] = []
-        if self.gamma.size:
-            for each in statistics:
-                found += each.resolve(self.gamma, self.kappa2)
-        return found
+        return resolved_statistics(statistics, self.gamma, self.kappa2)
 
     def weights(self, statistics: list[Statistic]) -> Array:
         """Return h(γ) of statistics whose parameters are numbers, shape (J, r)."""

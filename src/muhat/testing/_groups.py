@@ -180,53 +180,38 @@ class GroupTest(PermutationTest):
         rng = self._rng()
         X, given = _split_columns(X, groups=groups, strata=strata, clusters=clusters, pairs=pairs)
         rows, names = self._sample("X", X)
-        codes = {what: encode(what, values, len(rows)) for what, values in given.items()}
-        if "pairs" in codes and "clusters" not in codes:
-            together = repeated_rows(codes["pairs"], codes["groups"])
-            if together is not None:
-                codes["clusters"] = together
+        names = names or tuple(f"column {number}" for number in range(rows.shape[1]))
+        codes = _encoded(given, len(rows))
         design = GroupDesign.from_labels(
             codes["groups"], codes.get("strata"), codes.get("clusters"), codes.get("pairs"), rng
         )
         scaled = self._scaled(rows)
         permuted = self._permuted(scaled[design.rows], statistics, design, rng)
-        names = names or tuple(f"column {number}" for number in range(rows.shape[1]))
         stepped = self._step_down(statistics, permuted, rng)
-        steps = stepped.steps
-        columns = column_differences(permuted.X, design, permuted.sums, names, steps)
-        p_of_pairs = self._pair_p_values(permuted, statistics, rng)
-        distances = GroupDistances.from_features(permuted.features, design, steps)
-        found = _Found(permuted.features, distances, stepped.p_values, steps, p_of_pairs)
+        columns = column_differences(permuted.X, design, permuted.sums, names, stepped.steps)
+        found = _Found(
+            permuted.features,
+            GroupDistances.from_features(permuted.features, design, stepped.steps),
+            stepped.p_values,
+            stepped.steps,
+            self._pair_p_values(permuted, statistics, rng),
+        )
         if self.tolerance is not None:
             found = self._with_tolerance(found, scaled, permuted, "pairs" in codes, rng)
-        n_rows = np.bincount(codes["groups"].codes, minlength=design.n_groups)
-        shares: list[tuple[float, float] | None] = [None] * design.n_groups
-        if len(design.counts) == 1:
-            shares = shares_of_ones(rows, codes["groups"].codes, columns.columns, steps)
-        groups = _group_differences(found, design, n_rows, columns, names, shares)
-        quantiles = column_quantiles(
-            rows, codes["groups"].codes, names, columns.features, design.n_groups
-        )
-        pairs = _pair_differences(found, design)
+        group_of_row = codes["groups"].codes
+        quantiles = column_quantiles(rows, group_of_row, names, columns.features, design.n_groups)
         return GroupResult(
             **result_fields(permuted.table, permuted.candidates),
+            **_design_fields(codes, design),
             n=len(rows),
-            groups=tuple(sorted(groups, key=_most_different_first)),
-            pairs=tuple(sorted(pairs, key=_most_different_first)),
+            groups=_group_differences(found, design, rows, group_of_row, columns, names),
+            pairs=_pair_differences(found, design),
             features=columns.features,
             least_p_value=design.least_p_value(self.n_permutations),
             is_complete=design.is_enumerable(self.n_permutations),
-            title=codes["groups"].title,
-            order=_order_of(codes["groups"]),
-            strata=_title_of(codes, "strata"),
-            pairs_by=_title_of(codes, "pairs"),
-            n_clusters=_n_clusters(codes, design),
-            clusters_by=_title_of(codes, "clusters"),
             row_order=_row_order(rows, codes, names),
             n_copies=_n_copies(rows, codes),
-            rows_together=int(design.sizes[0]) if design.are_bins else 1,
             tolerance=found.tolerance,
-            left_out=design.left_out,
             pictures=GroupPictures.from_features(
                 found.features, design, found.distances.between, quantiles
             ),
@@ -421,6 +406,39 @@ class GroupTest(PermutationTest):
         return factors
 
 
+def _encoded(given: dict[str, Any], n: int) -> dict[str, Codes]:
+    """Return groups and columns of the design as whole numbers, for n rows.
+
+    Rows of one unit of ``pairs`` in one group are a cluster, unless clusters are given.
+    """
+    codes = {what: encode(what, values, n) for what, values in given.items()}
+    if "pairs" in codes and "clusters" not in codes:
+        together = repeated_rows(codes["pairs"], codes["groups"])
+        if together is not None:
+            codes["clusters"] = together
+    return codes
+
+
+def _design_fields(codes: dict[str, Codes], design: GroupDesign) -> dict[str, Any]:
+    """Return the fields of a result that say what was permuted within what."""
+    rows_together = 1
+    if design.are_bins:
+        rows_together = int(design.sizes[0])
+    n_clusters = None
+    if "clusters" in codes:
+        n_clusters = len(design.labels)
+    return {
+        "title": codes["groups"].title,
+        "order": _order_of(codes["groups"]),
+        "strata": _title_of(codes, "strata"),
+        "pairs_by": _title_of(codes, "pairs"),
+        "n_clusters": n_clusters,
+        "clusters_by": _title_of(codes, "clusters"),
+        "rows_together": rows_together,
+        "left_out": design.left_out,
+    }
+
+
 def _order_of(groups: Codes) -> tuple[str, ...]:
     """Return the labels of groups: numbers as they rise, others as they appear."""
     first_rows = np.unique(groups.codes, return_index=True)[1]
@@ -433,13 +451,6 @@ def _title_of(codes: dict[str, Codes], what: str) -> str | None:
     if what not in codes:
         return None
     return codes[what].title or ""
-
-
-def _n_clusters(codes: dict[str, Codes], design: GroupDesign) -> int | None:
-    """Return the number of clusters that are compared; None without clusters."""
-    if "clusters" not in codes:
-        return None
-    return len(design.labels)
 
 
 def _n_copies(rows: Array, codes: dict[str, Codes]) -> int:
@@ -482,12 +493,16 @@ class _Found:
 def _group_differences(
     found: _Found,
     design: GroupDesign,
-    n_rows: Array,
+    rows: Array,
+    group_of_row: Array,
     columns: ColumnDifferences,
     names: tuple[str, ...],
-    shares: list[tuple[float, float] | None],
-) -> list[GroupDifference]:
-    """Return every group against the rest."""
+) -> tuple[GroupDifference, ...]:
+    """Return every group against the rest, the smallest p-value first."""
+    n_rows = np.bincount(group_of_row, minlength=design.n_groups)
+    shares: list[tuple[float, float] | None] = [None] * design.n_groups
+    if len(design.counts) == 1:
+        shares = shares_of_ones(rows, group_of_row, columns.columns, found.steps)
     groups = []
     for t, label in enumerate(design.names):
         column = columns.columns[t]
@@ -508,18 +523,18 @@ def _group_differences(
                 p_tolerance,
             )
         )
-    return groups
+    return tuple(sorted(groups, key=_most_different_first))
 
 
-def _pair_differences(found: _Found, design: GroupDesign) -> list[PairDifference]:
-    """Return all pairs; none if they have no p-values."""
+def _pair_differences(found: _Found, design: GroupDesign) -> tuple[PairDifference, ...]:
+    """Return all pairs, the smallest p-value first; none if they have no p-values."""
     between = found.distances.between
     differences = []
     pairs = combinations(range(design.n_groups), 2)
     for (t, u), p in zip(pairs, found.p_of_pairs.tolist(), strict=False):
         names = design.names[t], design.names[u]
         differences.append(PairDifference(*names, float(between[t, u]), p))
-    return differences
+    return tuple(sorted(differences, key=_most_different_first))
 
 
 def _most_different_first(each: GroupDifference | PairDifference) -> tuple[float, float]:

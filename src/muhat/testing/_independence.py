@@ -326,7 +326,7 @@ class IndependenceTest(PermutationTest):
         joined = np.concatenate(values)
         scales = np.abs(joined).max(axis=1)
         table = PermutationTable(joined, scales, NullMoments.concatenate(null_moments), families)
-        kernels, _ = candidates[_of_effect_size(table, candidates)]
+        kernels, _ = candidates[_largest_hsic(table, candidates)]
         grams = [each.grams_of(kernels) for each in parts]
         of_x, of_y = next(each for each in grams if each is not None)
         return _Permuted(table, candidates, kernel_correlation(of_x, of_y))
@@ -469,7 +469,7 @@ class _Permuted:
     correlation: float
 
 
-def _of_effect_size(table: PermutationTable, candidates: Candidates) -> int:
+def _largest_hsic(table: PermutationTable, candidates: Candidates) -> int:
     """Return the number of the largest HSIC; of the largest statistic if HSIC was not asked for."""
     found = []
     for number, (_, statistics) in enumerate(candidates):

@@ -10,7 +10,7 @@ import numpy as np
 from muhat._arrays import Array
 from muhat._messages import IN_COMMAND, option
 from muhat.data import ColumnMoments, SampleBatch
-from muhat.data._copies import MIN_ROWS_PER_VALUE, EqualRows
+from muhat.data._copies import EqualRows
 from muhat.errors import MuhatError
 from muhat.kernels import Kernel, Precomputed
 from muhat.testing._distances import features_for, ranks_among
@@ -89,7 +89,7 @@ class Pairs:
         equal = EqualRows.from_pairs(x.rows, y.rows)
         n_kept = len(equal.first)
         can_be_dropped = equal.n_copies == 0 or max(equal.levels) == n_kept
-        has_few_values = not can_be_dropped and len(x.rows) >= MIN_ROWS_PER_VALUE * n_kept
+        has_few_values = not can_be_dropped and equal.recur
         agrees = equal.n_copies > 0 and equal.agreement >= MIN_COPY_AGREEMENT
         stand_out = agrees and not has_few_values
         pairs = cls(x, y, equal.n_copies, stand_out, can_be_dropped)

@@ -337,10 +337,10 @@ class IndependenceResult(Result):
         measured = f"(rank correlation {self.rank_correlation:.2f})".replace("-", "−")
         # Under independence √(n − 1) times the rank correlation is about N(0, 1); if the spread of
         # y depends on x, it varies more.
-        errors = abs(self.rank_correlation) * (self.n - 1) ** 0.5
-        is_clear = errors >= MIN_TREND_ERRORS
+        least = MIN_TREND_ERRORS
         if self.explained is not None and not self._is_curved:
-            is_clear |= errors >= MIN_ERRORS_OF_LINE
+            least = MIN_ERRORS_OF_LINE
+        is_clear = abs(self.rank_correlation) * (self.n - 1) ** 0.5 >= least
         if not is_clear and abs(self.rank_correlation) < MONOTONE_CORRELATION:
             curve = self._explained_text(x, y)
             if curve:

@@ -99,8 +99,7 @@ class RowOrder:
     def alike(self, of: str = "") -> str:
         """Return that neighbouring rows are alike, and how much; ``of`` names some of them."""
         measured = f"(rank correlation {self.correlation:.2f} in {self.column})"
-        rows = f"neighbouring rows{of}"
-        return f"Caution: {rows} are alike {measured}, as in a time series."
+        return f"neighbouring rows{of} are alike {measured}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it in JSON's types."""
@@ -114,7 +113,7 @@ UNLESS_SORTED = "Unless the rows were merely sorted by their values, the true p-
 def row_order_note(
     found: RowOrder | None, n: int, block_length: int | None, verb: str = "use"
 ) -> str:
-    """Return sentences on rows that are alike, of samples with n rows or more; empty if none are.
+    """Return sentences on rows that are alike, of samples with n rows or more; else empty.
 
     With blocks of rows, there is a sentence only if they are too short for the dependence. The
     ``verb`` comes before the option that helps.
@@ -122,11 +121,10 @@ def row_order_note(
     if found is None:
         return ""
     if block_length is None or block_length == 1:
-        caution = f"{found.alike()} {UNLESS_SORTED}"
+        caution = f"Caution: {found.alike()}, as in a time series. {UNLESS_SORTED}"
     elif found.is_short(block_length):
-        measured = f"(rank correlation {found.correlation:.2f} in {found.column})"
         short = f"Blocks of {block_length:,} rows are too short"
-        caution = f"{short}: neighbouring rows are alike {measured}. The true p-value is larger"
+        caution = f"{short}: {found.alike()}. The true p-value is larger"
     else:
         return ""
     if n < MIN_BLOCKS * found.block_length:
@@ -158,7 +156,8 @@ def groups_note(found: RowOrder | None) -> str:
     if IN_COMMAND.get():
         clusters = "--clusters COLUMN"
     advice = f"give units of several rows, such as days, as {clusters}"
-    return f"{found.alike(' of a group')} {UNLESS_SORTED}: {advice}."
+    alike = found.alike(" of a group")
+    return f"Caution: {alike}, as in a time series. {UNLESS_SORTED}: {advice}."
 
 
 def _rounded_up(value: float) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from muhat._arrays import Array
 from muhat.gram import FeatureMap
 from muhat.testing._gram import FeatureAxes, PooledSpectrum
-from muhat.testing._statistics import Statistic
+from muhat.testing._statistics import Statistic, resolved_statistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +43,4 @@ class SideSpectrum:
 
     def resolve(self, statistics: Sequence[Statistic]) -> list[Statistic]:
         """Return the statistics with numbers as parameters; none if all rows look alike."""
-        if not self.gamma.size:
-            return []
-        return [each for one in statistics for each in one.resolve(self.gamma, self.kappa2)]
+        return resolved_statistics(statistics, self.gamma, self.kappa2)

@@ -47,6 +47,17 @@ class Statistic(BaseEstimator):
         return [self]
 
 
+def resolved_statistics(
+    statistics: Sequence[Statistic], gamma: Array, kappa2: float
+) -> list[Statistic]:
+    """Return statistics with numbers as parameters; none without eigenvalues: rows look alike."""
+    found: list[Statistic] = []
+    if gamma.size:
+        for each in statistics:
+            found += each.resolve(gamma, kappa2)
+    return found
+
+
 @dataclass
 class MMD(Statistic):
     """h(γ) = γ: the squared maximum mean discrepancy ‖μ̂_X − μ̂_Y‖².

@@ -277,7 +277,6 @@ class TwoSampleResult(Result):
         return f"{n:,} and {m:,} {what} of {self.rows_together} rows"
 
     def _summary(self) -> Summary:
-        names = getattr(self, "names", DEFAULT_NAMES)  # results saved by earlier versions have none
         rows = []
         for each in self.features:
             p = p_value_text(each.p_value, self.n_permutations, self.is_complete)
@@ -285,7 +284,7 @@ class TwoSampleResult(Result):
         tone = NEUTRAL
         if self.p_value <= LEVEL:
             tone = FOUND
-        return Summary(self.verdict(), change_header(*names), rows, tone)
+        return Summary(self.verdict(), change_header(*self.names), rows, tone)
 
     @property
     def is_same(self) -> bool:
@@ -299,8 +298,9 @@ class TwoSampleResult(Result):
 
     def _copies_text(self, is_found: bool) -> str:
         n = self.n + self.m
-        are_whole = getattr(self, "are_copied_whole", False)  # not in results saved earlier
-        return copies_note(self.n_copies, self.n_shared, n, self.names, is_found, are_whole)
+        return copies_note(
+            self.n_copies, self.n_shared, n, self.names, is_found, self.are_copied_whole
+        )
 
     def _row_order_text(self, level: float) -> str:
         """Return that rows are not independent, which matters only where something was found."""

@@ -83,28 +83,37 @@ def with_medians(
     scaled = in_units(np.concatenate([x, y]))
     low, _ = far_limits(scaled)
     is_far = np.isfinite(low) | _two_rows_widen(scaled[: len(x)], scaled[len(x) :])
-    far = {columns[place]: place for place in np.flatnonzero(is_far).tolist()}
-    repeated = _repeated_values(x, y)
+    repeated = _repeated_values(x, y, scaled)
+    places = dict(zip(columns, range(len(columns)), strict=True))
     found = []
     for each in features:
-        each = replace(each, repeated=repeated.get(columns.index(each.name)))
-        if each.name in far and not each.is_indicator:
-            quartiles = [np.quantile(rows[:, far[each.name]], [0.25, 0.5, 0.75]) for rows in (x, y)]
-            spreads = [(high - low) / NORMAL_RANGE for low, _, high in quartiles]
-            within = hypot(spreads[0] * len(x) ** 0.5, spreads[1] * len(y) ** 0.5)
-            medians = float(quartiles[0][1]), float(quartiles[1][1])
-            if within > 0:
-                shift = (medians[1] - medians[0]) / within * (len(x) + len(y)) ** 0.5
-                each = replace(each, medians=medians, shift=shift)
-                each = replace(each, differs_in=what_differs(each, (len(x), len(y))))
+        place = places[each.name]
+        each = replace(each, repeated=repeated.get(place))
+        if is_far[place] and not each.is_indicator:
+            each = _with_median(each, x[:, place], y[:, place])
         found.append(each)
     return tuple(found)
 
 
-def _repeated_values(x: Array, y: Array) -> dict[int, RepeatedValue]:
-    """Return for columns, by their places, an end of their range that repeats far from the rest."""
+def _with_median(each: FeatureDifference, x: Array, y: Array) -> FeatureDifference:
+    """Return a feature with the medians of its column, unless its quartiles are equal."""
+    quartiles = [np.quantile(column, [0.25, 0.5, 0.75]) for column in (x, y)]
+    spreads = [(high - low) / NORMAL_RANGE for low, _, high in quartiles]
+    within = hypot(spreads[0] * len(x) ** 0.5, spreads[1] * len(y) ** 0.5)
+    medians = float(quartiles[0][1]), float(quartiles[1][1])
+    if within > 0:
+        shift = (medians[1] - medians[0]) / within * (len(x) + len(y)) ** 0.5
+        each = replace(each, medians=medians, shift=shift)
+        each = replace(each, differs_in=what_differs(each, (len(x), len(y))))
+    return each
+
+
+def _repeated_values(x: Array, y: Array, scaled: Array) -> dict[int, RepeatedValue]:
+    """Return for columns, by their places, an end of their range that repeats far from the rest.
+
+    ``scaled`` are the rows of both in convenient units.
+    """
     pooled = np.concatenate([x, y])
-    scaled = in_units(pooled)
     low, high = np.quantile(scaled, [0.25, 0.75], axis=0)
     width = FAR_RANGES * (high - low)
     is_far = (scaled.max(axis=0) - high > width) | (low - scaled.min(axis=0) > width)
@@ -197,10 +206,8 @@ def repeated_text(each: FeatureDifference, names: tuple[str, str]) -> str:
     """Return in how many rows of both samples a far value is; empty without one."""
     if each.repeated is None:
         return ""
-    first, second = share_texts(each.repeated.shares)
-    rows = f"in {second} of the rows of {names[1]} and in {first} of those of {names[0]}"
     value = exact_number(each.repeated.value).replace(",", "")  # as one searches for it in the file
-    return f"the value {value} is {rows}"
+    return f"the value {value} is {_shares_words(each.repeated.shares, names)}"
 
 
 def change_title(first: str, second: str) -> str:
@@ -222,8 +229,7 @@ def _change_words(
     """Return a column and how it differs, without the values that repeat."""
     kind, column = what_differs(each, sizes), quoted_name(each.name)
     if kind == "share" and each.means is not None:
-        first, second = share_texts(each.means)
-        rows = f"in {second} of the rows of {names[1]} and in {first} of those of {names[0]}"
+        rows = _shares_words(each.means, names)
         if INDICATOR in each.name:
             return f"{each.name} {rows}"
         return f"{column} is 1 {rows}"
@@ -243,7 +249,7 @@ def _change_words(
         return shifted
     spread = _spread_words(each.spreads, names)
     if kind == "spread":
-        return f"{each.name} varies {spread}"
+        return f"{column} varies {spread}"
     return f"{shifted}; {column} also varies {spread}"
 
 
@@ -270,6 +276,12 @@ def change_direction(each: FeatureDifference, sizes: tuple[int, int]) -> str:
     if each.is_indicator or not _is_shifted(each, sizes):
         return ""
     return _side(each.shift)
+
+
+def _shares_words(shares: tuple[float, float], names: tuple[str, str]) -> str:
+    """Return shares as "in 47 % of the rows of after and in 21 % of those of before"."""
+    first, second = share_texts(shares)
+    return f"in {second} of the rows of {names[1]} and in {first} of those of {names[0]}"
 
 
 def _spread_words(spreads: tuple[float, float], names: tuple[str, str]) -> str:
