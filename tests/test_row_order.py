@@ -14,7 +14,9 @@ from muhat.__main__ import command_line
 from muhat.testing._row_order import RowOrder, groups_note, pairs_note, row_order_note
 
 CAUTION = "Caution: neighbouring rows are alike"
-UNLESS = "Unless the rows were merely sorted by their values, the true p-value is larger"
+IF_NOT_SORTED = (
+    "This is harmless if independent rows were merely sorted; otherwise the true p-value is larger"
+)
 FEW = ["--permutations", "99"]
 N_WARM_UP = 200
 
@@ -114,7 +116,7 @@ def test_the_verdict_on_two_samples_says_it_and_what_to_do():
     length = result.row_order.block_length
     assert result.verdict().endswith(
         f" {CAUTION} (rank correlation {result.row_order.correlation:.2f} in "
-        f"{result.row_order.column}), as in a time series. {UNLESS}: use block_length={length}."
+        f"{result.row_order.column}), as in a time series. {IF_NOT_SORTED}: use block_length={length}."
     )
     assert result.to_dict()["row_order"]["block_length"] == length
     with_blocks = TwoSampleTest(n_permutations=99, block_length=length)
@@ -167,7 +169,7 @@ def test_independence_says_it_if_both_sides_are_alike():
     distance = min(each.distance for each in result.row_order)
     assert result.verdict().endswith(
         f" {CAUTION} both in x (rank correlation {result.row_order[0].correlation:.2f}) and in y "
-        f"({result.row_order[1].correlation:.2f}), as in time series. {UNLESS}: "
+        f"({result.row_order[1].correlation:.2f}), as in time series. {IF_NOT_SORTED}: "
         f"keep only one row in {distance}."
     )
     assert set(result.to_dict()["row_order"]) == {"x", "y"}
@@ -198,7 +200,7 @@ def test_groups_say_it_without_clusters_or_pairs():
         "Caution: neighbouring rows of a group are alike (rank correlation 0.9" in result.verdict()
     )
     assert result.verdict().endswith(
-        f"{UNLESS}: give units of several rows, such as days, as clusters."
+        f"{IF_NOT_SORTED}: give units of several rows, such as days, as clusters."
     )
     assert result.to_dict()["row_order"]["column"] in ("column 0", "column 1")
     assert test.test(rows, groups, clusters=days).row_order is None
@@ -219,7 +221,7 @@ def test_drift_says_it_of_the_batch_and_of_all():
     detector = DriftDetector().fit(rows[:2000])
     result = detector.update(rows[2000:] + 1)
     length = result.row_order.block_length
-    assert result.verdict().endswith(f"{UNLESS}: start again with block_length={length}.")
+    assert result.verdict().endswith(f"{IF_NOT_SORTED}: start again with block_length={length}.")
     assert (
         "at most 5 %.) This holds for independent rows only. Caution: neighb" in detector.verdict()
     )
@@ -266,8 +268,10 @@ def test_every_command_says_it_once_with_its_options():
     as_frame(np.concatenate([one, other])).to_csv("both.csv", index=False)
     said = printed("test", "one.csv", "other.csv", *FEW)
     assert said.count(CAUTION) == 1
-    assert f"{UNLESS}: use --block-length " in said
-    assert f"{UNLESS}: start again with --block-length " in printed("drift", "one.csv", "other.csv")
+    assert f"{IF_NOT_SORTED}: use --block-length " in said
+    assert f"{IF_NOT_SORTED}: start again with --block-length " in printed(
+        "drift", "one.csv", "other.csv"
+    )
     said = printed("groups", "one.csv", "other.csv", *FEW)
     assert "such as days, as --clusters COLUMN." in said
     said = printed("independence", "both.csv", "--x", "u", "--y", "v", *FEW)

@@ -106,8 +106,10 @@ class RowOrder:
         return asdict(self)
 
 
-UNLESS_SORTED = "Unless the rows were merely sorted by their values, the true p-value is larger"
-"""What follows from rows that are alike: sorting independent rows does not change p."""
+IF_NOT_SORTED = (
+    "This is harmless if independent rows were merely sorted; otherwise the true p-value is larger"
+)
+"""What follows from rows that are alike: sorting independent rows, by any column, does not change p."""
 
 
 def row_order_note(
@@ -121,7 +123,7 @@ def row_order_note(
     if found is None:
         return ""
     if block_length is None or block_length == 1:
-        caution = f"Caution: {found.alike()}, as in a time series. {UNLESS_SORTED}"
+        caution = f"Caution: {found.alike()}, as in a time series. {IF_NOT_SORTED}"
     elif found.is_short(block_length):
         short = f"Blocks of {block_length:,} rows are too short"
         caution = f"{short}: {found.alike()}. The true p-value is larger"
@@ -145,7 +147,7 @@ def pairs_note(found: tuple[RowOrder, RowOrder] | None, n: int) -> str:
     advice = f"keep only one row in {distance:,}"
     if n < MIN_ROWS_ALONE * distance:
         advice = f"only about one row in {distance:,} counts, which is too few for a test"
-    return f"{start}, as in time series. {UNLESS_SORTED}: {advice}."
+    return f"{start}, as in time series. {IF_NOT_SORTED}: {advice}."
 
 
 def groups_note(found: RowOrder | None) -> str:
@@ -157,7 +159,7 @@ def groups_note(found: RowOrder | None) -> str:
         clusters = "--clusters COLUMN"
     advice = f"give units of several rows, such as days, as {clusters}"
     alike = found.alike(" of a group")
-    return f"Caution: {alike}, as in a time series. {UNLESS_SORTED}: {advice}."
+    return f"Caution: {alike}, as in a time series. {IF_NOT_SORTED}: {advice}."
 
 
 def _rounded_up(value: float) -> int:
