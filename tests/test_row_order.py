@@ -116,7 +116,8 @@ def test_the_verdict_on_two_samples_says_it_and_what_to_do():
     length = result.row_order.block_length
     assert result.verdict().endswith(
         f" {CAUTION} (rank correlation {result.row_order.correlation:.2f} in "
-        f"{result.row_order.column}), as in a time series. {IF_NOT_SORTED}: use block_length={length}."
+        f"{result.row_order.column}), as in a time series. {IF_NOT_SORTED}: "
+        f"use block_length={length}."
     )
     assert result.to_dict()["row_order"]["block_length"] == length
     with_blocks = TwoSampleTest(n_permutations=99, block_length=length)

@@ -109,7 +109,7 @@ class RowOrder:
 IF_NOT_SORTED = (
     "This is harmless if independent rows were merely sorted; otherwise the true p-value is larger"
 )
-"""What follows from rows that are alike: sorting independent rows, by any column, does not change p."""
+"""What follows from rows that are alike: p does not depend on the order of independent rows."""
 
 
 def row_order_note(
