@@ -219,6 +219,55 @@ class TestCopula:
                 warnings.simplefilter("ignore")
                 assert np.isfinite(mu.fit(X).score_samples(X)).all()
 
+    def test_it_moves_and_scales_with_its_rows(self):
+        rng = np.random.default_rng(0)
+        X, normals = self.rows(40, rng), rng.normal(size=(200, 3))
+        P = self.fitted(X)[1]
+        for unit, origin in ((1e150, 0.0), (1e-150, 0.0), (1.0, 1e6), (-1.0, 0.0)):
+            moved = self.fitted(unit * X + origin)[1]
+            np.testing.assert_allclose(moved.correlation, P.correlation, atol=1e-9)
+            if unit > 0:
+                at = (moved.at(normals) - origin) / unit
+                np.testing.assert_allclose(at, P.at(normals), atol=1e-8)
+
+    def test_neither_the_order_of_rows_nor_that_of_columns_matters(self):
+        rng = np.random.default_rng(0)
+        X, masses, normals = self.rows(40, rng), rng.uniform(size=40), rng.normal(size=(200, 3))
+        P, order, columns = self.fitted(X, masses)[1], rng.permutation(40), [2, 0, 1]
+        shuffled = self.fitted(X[order], masses[order])[1]
+        np.testing.assert_allclose(shuffled.at(normals), P.at(normals), atol=1e-12)
+        turned = self.fitted(X[:, columns], masses)[1]
+        np.testing.assert_allclose(turned.correlation, P.correlation[np.ix_(columns, columns)])
+
+    def test_correlations_are_positive_definite_however_columns_depend(self):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(30, 1))
+        cases = (
+            np.repeat(x, 100, axis=1),
+            np.c_[x, -x, x**3],
+            np.c_[x, np.ones(30), 1e-9 * x],
+            np.repeat(rng.normal(size=(3, 2)), 10, axis=0),
+            rng.normal(size=(10, 100)),
+        )
+        for X in cases:
+            correlation = self.fitted(X)[1].correlation
+            np.testing.assert_allclose(correlation, correlation.T, rtol=1e-12, atol=1e-15)
+            np.testing.assert_array_equal(np.diagonal(correlation), 1)
+            assert np.linalg.eigvalsh(correlation).min() > 0.5 / (len(X) + 1)
+
+    @pytest.mark.parametrize("rho", [0.0, 0.95])
+    def test_it_does_no_harm_where_a_gaussian_is_right(self, rho):
+        root = np.linalg.cholesky([[1, rho], [rho, 1]])
+        P = Mixture([1.0], [[0.0, 0.0]], [root @ root.T])
+        losses = []
+        for seed in range(20):
+            X = np.random.default_rng([3, seed]).normal(size=(20, 2)) @ root.T
+            some = (default_candidates()[:-1], default_candidates())
+            fits = [StackedMean(kernel=Gaussian(1.5), candidates=each).fit(X) for each in some]
+            losses.append([mu.embedding_.loss(P) for mu in fits])
+        without, with_it = np.mean(losses, axis=0)
+        assert with_it < 1.02 * without
+
     def test_it_lowers_the_risk_on_skewed_columns_that_depend(self):
         population = self.rows(4000, np.random.default_rng(1))
         kernel = Gaussian(0.5 * Gaussian().resolve(population).bandwidth)
