@@ -274,6 +274,16 @@ def test_two_groups_are_two_samples():
     assert found.groups[0].mmd == pytest.approx(pair.mmd)
 
 
+def test_the_shift_of_two_groups_is_that_of_two_samples():
+    """With few rows, a spread by all rows instead of degrees of freedom would be another."""
+    random = np.random.default_rng(7)
+    X, Y = random.normal(size=(4, 1)), random.normal(1.0, 1.0, size=(6, 1))
+    of_samples = TwoSampleTest().test(X, Y).features[0].shift
+    groups = GroupTest().test(np.concatenate([X, Y]), np.repeat(["a", "b"], [4, 6])).groups
+    of_groups = {each.group: each.shift for each in groups}
+    assert of_samples == pytest.approx(of_groups["b"]) == pytest.approx(-of_groups["a"])
+
+
 def test_corrected_p_values_compare_with_the_largest_score():
     scores = np.array([[3.0, 1.0, 0.0, 2.0], [1.0, 4.0, 0.0, 0.0]])
     assert corrected_p_values(scores).tolist() == [0.5, 0.75]

@@ -658,7 +658,7 @@ def test_the_difference_in_a_feature_is_its_energy_distance():
         assert each.share == pytest.approx(
             (2 * across - within_x - within_y) / (2 * across), abs=CLOSE
         )
-        within = np.sqrt((7 * x.var() + 6 * y.var()) / 13)
+        within = np.sqrt((7 * x.var() + 6 * y.var()) / 11)
         assert each.shift == pytest.approx((y.mean() - x.mean()) / within, abs=CLOSE)
 
 

@@ -31,7 +31,8 @@ def samples(n=40, m=30, shift=0.8, seed=0):
 
 def within(X, Y):
     """Return the standard deviation within two samples, of every column."""
-    return np.sqrt((len(X) * X.var(axis=0) + len(Y) * Y.var(axis=0)) / (len(X) + len(Y)))
+    squares = len(X) * X.var(axis=0) + len(Y) * Y.var(axis=0)
+    return np.sqrt(squares / (len(X) + len(Y) - 2))
 
 
 def scaled(X, Y):
@@ -91,12 +92,12 @@ def test_the_spread_of_a_shift_where_samples_have_none():
     X = samples()[0]
     row = np.array([[3.0, 500.0]])
     one_row = DriftDetector().fit(X).update(row)
-    expected = ((row - X.mean(axis=0)) / X.std(axis=0))[0]
+    expected = ((row - X.mean(axis=0)) / X.std(axis=0, ddof=1))[0]
     for each in one_row.features:
         assert each.shift == pytest.approx(expected[int(each.name[-1])])
     half = TwoSampleTest(**QUICK).test(np.zeros(60), X[:, 0] + 300)
     assert half.features[0].shift == pytest.approx(
-        (X[:, 0] + 300).mean() / np.sqrt(0.4 * X[:, 0].var())
+        (X[:, 0] + 300).mean() / np.sqrt(39 / 98 * X[:, 0].var(ddof=1))
     )
     shift = f"{half.features[0].shift:.0f} standard deviations higher in Y"
     assert f"mean of column 0, {shift}; column 0 also varies more in Y (" in half.verdict()

@@ -222,10 +222,10 @@ def shifts_between(x: ColumnMoments, y: ColumnMoments) -> Array:
     both = x + y
     unit_x = np.minimum(x.unit / both.unit, 1)  # the unit of a column of zeros is arbitrary
     unit_y = np.minimum(y.unit / both.unit, 1)
-    # A sample of one row does not tell about the spread within.
-    counted = sum(each.count for each in (x, y) if each.count > 1) or 1
-    spread_x = unit_x * np.where(x.is_constant, 0, np.sqrt(x.squares / counted))
-    spread_y = unit_y * np.where(y.is_constant, 0, np.sqrt(y.squares / counted))
+    # Rows less a mean for each sample, as in the standard deviations that verdicts show.
+    degrees = max(1, x.count + y.count - 2)
+    spread_x = unit_x * np.where(x.is_constant, 0, np.sqrt(x.squares / degrees))
+    spread_y = unit_y * np.where(y.is_constant, 0, np.sqrt(y.squares / degrees))
     within = np.hypot(spread_x, spread_y)  # without squares, as those of tiny numbers vanish
     spread = np.where(within > 0, within, np.sqrt(both.squares / both.count))
     shift = y.mean * unit_y - x.mean * unit_x

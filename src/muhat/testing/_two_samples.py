@@ -161,7 +161,7 @@ class TwoSampleTest(PermutationTest):
     0.001
     >>> print(result.verdict().replace(". ", ".\\n"))
     before (50 rows) and after (40 rows) differ (p ≤ 0.001).
-    Largest difference: mean of column 0, 0.95 standard deviations higher in after.
+    Largest difference: mean of column 0, 0.94 standard deviations higher in after.
     """
 
     max_single_rows: ClassVar[int] = MAX_SINGLE_ROWS
