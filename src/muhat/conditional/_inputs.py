@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from contextlib import suppress
 from typing import Any
 
@@ -100,6 +101,11 @@ def split_columns(who: str, names: list[Any], target: Any) -> tuple[list[int], i
         target = [target]
     places = []
     for each in target:
+        if not isinstance(each, Hashable):
+            needed = (
+                "target must be the name or number of a column of the batches, or a list of them"
+            )
+            raise MuhatError(who, needed, f"a {type(each).__name__}")
         is_number = isinstance(each, int) and -len(names) <= each < len(names)
         if each not in names and not is_number:
             listed = ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
