@@ -116,7 +116,7 @@ DATES_IN_X = {
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("case", DATES_IN_X)
 def test_dates_among_columns_raise_and_are_not_numbers(case, kind):
-    with pytest.raises(MuhatError, match="must be numeric, got (text or )?dates"):
+    with pytest.raises(MuhatError, match=r"must be numeric, got (text or )?dates"):
         DATES_IN_X[case](TABLES[kind])
 
 

@@ -102,7 +102,7 @@ def as_points(X: Any) -> Array:
     check_not_masked("kernel", X, "points")
     try:
         values = np.asarray(as_frame(X))
-        if is_date(values):
+        if values.dtype.kind in "OMm" and is_date(values):
             raise TypeError("dates")
         if values.dtype.kind == "O":
             values = values.astype(np.float64)

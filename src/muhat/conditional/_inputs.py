@@ -106,14 +106,13 @@ def split_columns(who: str, names: list[Any], target: Any) -> tuple[list[int], i
                 "target must be the name or number of a column of the batches, or a list of them"
             )
             raise MuhatError(who, needed, f"a {type(each).__name__}")
-        is_number = isinstance(each, int) and -len(names) <= each < len(names)
-        if each not in names and not is_number:
-            listed = ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
-            raise MuhatError(who, f"target must be one or more of the columns {listed}", repr(each))
         if each in names:
             places.append(names.index(each))
-        else:
+        elif isinstance(each, int) and -len(names) <= each < len(names):
             places.append(each % len(names))
+        else:
+            listed = ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
+            raise MuhatError(who, f"target must be one or more of the columns {listed}", repr(each))
     others = [place for place in range(len(names)) if place not in places]
     if not others or not places or len(set(places)) < len(places):
         needed = "target must name at least one column, no column twice, and not all columns"
