@@ -448,7 +448,14 @@ def test_a_file_of_decimal_commas_alone_is_not_said_to_have_no_numbers_without_a
     FRAME[["age", "income"]].to_csv("de.csv", sep=";", decimal=",", index=False)
     result = run("compare", "de.csv", "--only-numeric")
     assert result.exit_code == 2
-    assert "Use --decimal , if age and income have decimal commas" in result.stderr
+    assert "use --decimal , if age and income have decimal commas" in result.stderr
+
+
+def test_groups_in_two_files_of_equal_rows_are_said_to_be_copies():
+    for name, rows in (("one.csv", FRAME[:20]), ("two.csv", FRAME[20:]), ("copy.csv", FRAME[:20])):
+        rows[["age", "income"]].to_csv(name, index=False)
+    told = succeeded("groups", "one.csv", "two.csv", "copy.csv").stderr.splitlines()
+    assert told == ["muhat: copy.csv has the same rows as one.csv."]
 
 
 @pytest.mark.parametrize("option", ["--alpha", "--fail-below"])

@@ -472,7 +472,7 @@ def open_batches(
     selection = ColumnSelection(columns, drop, only_numeric, one_hot, missing, decimal)
     batches = FileBatches(Path(path), selection, rows, separator)
     if not batches.columns:
-        advice = batches._on_commas.removesuffix(".")
+        advice = batches._on_commas.removesuffix(".").replace("Use", "use")
         raise FileError(str(path), "at least one column of numbers is needed", "none", advice)
     return batches
 
