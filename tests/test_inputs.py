@@ -411,7 +411,7 @@ def test_a_label_is_warned_of_once_and_constant_columns_are():
     label += "exclude it with --drop target if it is not a feature."
     assert lines.count(f"muhat: warning: {label}") == 1
     assert (
-        "muhat: warning: one.csv: column 'same' is constant: the same value in every row." in lines
+        "muhat: warning: column 'same' is constant: the same value in every row of a file." in lines
     )
     assert (
         "class label"
@@ -432,3 +432,47 @@ def test_names_that_two_columns_have_are_numbered_with_a_warning():
     parquet.write_table(twice, "twice.parquet")
     with pytest.raises(FileError, match="all columns must have different names, got 'a' twice"):
         read_table("twice.parquet")
+
+
+@pytest.mark.parametrize("command", ["test", "groups", "drift"])
+def test_a_column_that_is_constant_in_several_files_is_warned_of_once(command):
+    frame = FRAME[["age", "income"]].assign(same=2.5)
+    frame[:30].to_csv("one.csv", index=False)
+    frame[30:].to_csv("two.csv", index=False)
+    lines = succeeded(command, "one.csv", "two.csv").stderr.splitlines()
+    told = "muhat: warning: column 'same' is constant: the same value in every row of a file."
+    assert [line for line in lines if "constant" in line] == [told]
+
+
+def test_a_file_of_decimal_commas_alone_is_not_said_to_have_no_numbers_without_advice():
+    FRAME[["age", "income"]].to_csv("de.csv", sep=";", decimal=",", index=False)
+    result = run("compare", "de.csv", "--only-numeric")
+    assert result.exit_code == 2
+    assert "use --decimal , if age and income have decimal commas" in result.stderr
+
+
+def test_groups_in_two_files_of_equal_rows_are_said_to_be_copies():
+    for name, rows in (("one.csv", FRAME[:20]), ("two.csv", FRAME[20:]), ("copy.csv", FRAME[:20])):
+        rows[["age", "income"]].to_csv(name, index=False)
+    told = succeeded("groups", "one.csv", "two.csv", "copy.csv").stderr.splitlines()
+    assert told == ["muhat: copy.csv has the same rows as one.csv."]
+
+
+@pytest.mark.parametrize("option", ["--alpha", "--fail-below"])
+def test_a_level_above_one_is_said_of_the_option_and_not_of_the_file(option):
+    FRAME[["age"]].to_csv("one.csv", index=False)
+    result = run("drift", "one.csv", "one.csv", option, 5)
+    assert result.exit_code == 2
+    told = f"muhat: {option}: a level between 0 and 1 is needed, got 5.0."
+    assert told in result.stderr
+
+
+@pytest.mark.parametrize("column", ["age", "city"])
+def test_a_column_of_the_model_cannot_be_dropped(column):
+    FRAME.to_csv("all.csv", index=False)
+    succeeded("predict", "all.csv", "--target", "y", "--one-hot", "--save", "m.muhat")
+    result = run("apply", "m.muhat", "all.csv", "--drop", column)
+    assert result.exit_code == 2
+    told = f"--drop: columns that the model does not need can be dropped, got '{column}'"
+    assert told in result.stderr
+    succeeded("apply", "m.muhat", "all.csv", "--drop", "y")

@@ -231,6 +231,15 @@ def test_a_regression_is_kept_without_matrices_of_all_pairs(tmp_path):
     np.testing.assert_allclose(loaded.weights_at(rows[:9]), model.weights_at(rows[:9]), atol=1e-9)
 
 
+def test_bytes_before_the_model_are_refused(tmp_path):
+    muhat.save(KernelMean().fit(X), tmp_path / "model")
+    whole = (tmp_path / "model").read_bytes()
+    for before in (whole, whole[:4] + b"x" * 100):
+        (tmp_path / "model").write_bytes(before + whole)
+        with pytest.raises(ValueError, match="extra bytes before the model"):
+            muhat.load(tmp_path / "model")
+
+
 @pytest.mark.parametrize("added", [b"x", b"\0" * 22, b"PK\x05\x06" + b"\0" * 18, b"more" * 1000])
 def test_bytes_after_the_end_are_refused(added, tmp_path):
     muhat.save(KernelMean().fit(X), tmp_path / "model")

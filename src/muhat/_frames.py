@@ -15,8 +15,12 @@ __all__ = [
     "ColumnFrame",
     "from_arrow",
     "has_dates",
+    "is_date",
     "repeated_name",
 ]
+
+PANDAS_TIMES = ("NaTType", "Period")
+"""Names of what pandas has for times besides Python's classes and NumPy's."""
 
 
 class ColumnFrame:
@@ -37,7 +41,7 @@ class ColumnFrame:
         if not columns:
             return cls(np.empty((table.num_rows, 0)), table.schema.names)
         if any(column.dtype.kind not in "fiub" for column in columns):
-            columns = [column.astype(object) for column in columns]
+            columns = [_as_objects(column) for column in columns]
         return cls(np.column_stack(columns), table.schema.names)
 
     @property
@@ -97,6 +101,15 @@ def _arrow_column(column: Any) -> Array:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
+def _as_objects(column: Array) -> Array:
+    """Return a column as objects, in which dates stay dates: NumPy makes whole numbers of some."""
+    if column.dtype.kind not in "mM":
+        return column.astype(object)
+    objects = np.empty(len(column), dtype=object)
+    objects[:] = list(column)
+    return objects
+
+
 def from_arrow(values: Any) -> Any:
     """Return one of pyarrow's tables or record batches as a ColumnFrame, its arrays as arrays."""
     if hasattr(values, "schema"):
@@ -114,7 +127,7 @@ def repeated_name(names: Sequence[Any]) -> Any:
 
 def has_dates(values: Any) -> bool:
     """Whether a column of a data frame, or an array, holds dates, times or spans of time."""
-    return any(_is_date(column) for column in _columns_of(values))
+    return any(is_date(column) for column in _columns_of(values))
 
 
 def _columns_of(values: Any) -> list[Array]:
@@ -126,9 +139,12 @@ def _columns_of(values: Any) -> list[Array]:
     return [np.asarray(values.iloc[:, place]) for place in range(values.shape[1])]
 
 
-def _is_date(values: Array) -> bool:
+def is_date(values: Array) -> bool:
     """Whether values are dates, times or spans of time, also as Python's objects."""
     if values.dtype.kind != "O":
         return values.dtype.kind in "Mm"
     kinds = (date, time, timedelta, np.datetime64, np.timedelta64)
-    return any(isinstance(value, kinds) for value in values.flat)
+    for value in values.flat:
+        if isinstance(value, kinds) or type(value).__name__ in PANDAS_TIMES:
+            return True
+    return False

@@ -13,7 +13,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
 from muhat._arrays import Array, as_array, has_finite_sum, rounding
-from muhat._frames import ColumnFrame, from_arrow, has_dates, repeated_name
+from muhat._frames import ColumnFrame, from_arrow, has_dates, is_date, repeated_name
 from muhat._wording import listed_names
 from muhat.errors import MuhatError, MuhatTypeError
 
@@ -23,6 +23,7 @@ __all__ = [
     "as_points",
     "as_two_samples",
     "check_finite",
+    "check_not_masked",
     "check_range",
     "check_scale",
     "check_semidefinite",
@@ -98,12 +99,15 @@ def is_dask(X: Any) -> bool:
 
 def as_points(X: Any) -> Array:
     """Return points, one in each row of an array, a list or a data frame: shape (n, d)."""
+    check_not_masked("kernel", X, "points")
     try:
         values = np.asarray(as_frame(X))
+        if values.dtype.kind in "OMm" and is_date(values):
+            raise TypeError("dates")
         if values.dtype.kind == "O":
             values = values.astype(np.float64)
     except (TypeError, ValueError) as error:
-        got = f"{type(X).__name__} of something else"
+        got = f"{type(X).__name__} of text, dates or other objects"
         raise MuhatError("kernel", POINTS_NEEDED, got) from error
     if values.ndim != 2 or values.dtype.kind not in "fiub":
         got = f"shape {values.shape} and type {values.dtype}"
@@ -153,7 +157,7 @@ def checked_sample(estimator: Any, X: Any, *, reset: bool, name: str = "X") -> A
     if not hasattr(X, "shape"):
         X = _as_array(estimator, X, name)
     X = as_frame(X)
-    _check_not_masked(who, X, name)
+    check_not_masked(who, X, name)
     _check_two_dimensions(who, X, name)
     _check_columns(who, X, name)
     _check_numeric(who, X, name)
@@ -212,7 +216,7 @@ def _conversion_advice(X: Any, takes_batches: bool) -> str:
     return advice
 
 
-def _check_not_masked(who: str, values: Any, name: str) -> None:
+def check_not_masked(who: str, values: Any, name: str) -> None:
     """Raise MuhatError for masked values: NumPy would use what is hidden."""
     if np.ma.is_masked(values):
         needed = f"{name} must not have masked values"
@@ -300,7 +304,7 @@ def _is_numeric(column: Array) -> bool:
     if column.dtype.kind == "O":
         has_text = any(isinstance(value, str | list | np.ndarray) for value in column.flat)
         if not has_text:
-            return True
+            return not is_date(column)
     try:
         column.astype(np.float64)
     except (TypeError, ValueError):
@@ -327,7 +331,7 @@ def checked_target(who: str, y: Any, n: int | None = None) -> Array:
     if y is None:
         needed = "y must be given: this estimator requires y to be passed, but the target y is None"
         raise MuhatError(who, needed, "None", "call fit with y, as in fit(X, y)")
-    _check_not_masked(who, y, "y")
+    check_not_masked(who, y, "y")
     values = _as_target(who, as_frame(y))
     if values.ndim not in (1, 2) or not values.size:
         raise MuhatError(who, "y must be of shape (n,) or (n, n_outputs)", f"shape {values.shape}")
@@ -396,7 +400,7 @@ def checked_weights(who: str, sample_weight: Any, n: int) -> Array:
 
     They must be finite, not negative and not all zero.
     """
-    _check_not_masked(who, sample_weight, "sample_weight")
+    check_not_masked(who, sample_weight, "sample_weight")
     given = as_array(sample_weight)
     if given.dtype.kind not in "fiub":
         got = f"values of type {given.dtype}"
@@ -413,6 +417,11 @@ def checked_weights(who: str, sample_weight: Any, n: int) -> Array:
         raise MuhatError(who, "sample_weight must be finite and not negative", got)
     if not weights.max() > 0:
         raise MuhatError(who, "sample_weight must not sum to zero", "only zeros")
+    if not has_finite_sum(weights):
+        got = f"weights up to {weights.max():.3g}"
+        raise MuhatError(
+            who, "sample_weight must have a finite sum", got, "divide it by a constant"
+        )
     return weights
 
 

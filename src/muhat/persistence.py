@@ -178,6 +178,8 @@ def _check_archive(data: bytes) -> None:
             raise _InvalidModelError(
                 "a model in a format of an earlier muhat", "fit and save it again"
             )
+        if min(member.header_offset for member in archive.infolist()):
+            raise _InvalidModelError("a file with extra bytes before the model")
         size = sum(member.file_size for member in archive.infolist())
         if size > MAX_EXPANSION * len(data):
             raise _InvalidModelError(

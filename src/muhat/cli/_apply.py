@@ -7,7 +7,7 @@ import io
 import json
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -40,6 +40,7 @@ from muhat.conditional import (
 )
 from muhat.conditional._extrapolation import far_text
 from muhat.data import FileBatches, ReservoirSample, SampleBatch, open_batches
+from muhat.data._selection import INDICATOR
 from muhat.density import MatchedMixture
 from muhat.embedding import Element
 from muhat.errors import MuhatError
@@ -186,6 +187,7 @@ class _AppliedModel:
             batches = open_batches(file, columns_named(drop or (), [file], reading), **reading)
         else:
             batches = open_like(file, self.columns, reading)
+            self._check_dropped(columns_named(drop or (), [file], reading))
             found = (*batches.columns, *batches.left_out)
             check_names(batches.name, [name for name in found if name in self.columns])
         if (
@@ -195,6 +197,14 @@ class _AppliedModel:
                 pass
             self.row_numbers = row_numbers(batches) + 1
         return batches
+
+    def _check_dropped(self, dropped: Sequence[str]) -> None:
+        """Raise MuhatError for a column of the model that is to be left out."""
+        for name in dropped:
+            indicators = [each for each in self.columns or () if each.startswith(name + INDICATOR)]
+            if name in (self.columns or ()) or indicators:
+                needed = "columns that the model does not need can be dropped"
+                raise MuhatError("--drop", needed, f"{name!r}, which it was trained on")
 
     def values(self, batches: Iterable[Array]) -> Iterator[dict[str, Array]]:
         """Yield the columns to write for each batch, first row numbers if some are dropped."""

@@ -161,6 +161,9 @@ def drift_command(
     # a state may be saved to the file that it was resumed from, and then continues that
     replaced = check_outputs(files, out=out, report=report, save=save_to) - {save_to}
     _check_no_other_state(save_to, resume)
+    for option, level in (("--alpha", alpha), ("--fail-below", fail_below)):
+        if level is not None and not 0 < level < 1:
+            raise MuhatError(option, "a level between 0 and 1 is needed", level)
     reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     if resume is None:
         if len(files) < 2:

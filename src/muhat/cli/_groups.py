@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from typer import Argument, Exit, Option, echo
 
 from muhat._arrays import Array
 from muhat._frames import ColumnFrame
+from muhat._messages import Note
 from muhat._python_lines import group_files_lines, groups_lines, reading_columns
 from muhat._wording import is_at_floor, rows_text
 from muhat.cli._command_line import errors_named, shown_warnings, standard_output
@@ -252,6 +254,7 @@ def _files_as_groups(
     check_same_columns(samples)
     values = values_of(samples)
     tables = [encoded(each, samples[0].table.feature_names, values) for each in samples]
+    _note_equal_files(files, tables)
     groups = np.repeat(sample_names(files), [len(each.data) for each in tables])
     rows = np.concatenate([each.data for each in tables])
     of_design = {}
@@ -276,6 +279,18 @@ def _check_different(files: Sequence[Path]) -> None:
             needed, advice = "a different file for each group is needed", "give each file once"
             raise MuhatError("muhat groups", needed, f"{file} twice", advice)
         seen.add(path)
+
+
+def _note_equal_files(files: Sequence[Path], tables: Sequence[DataSet]) -> None:
+    """Say which files have the rows of an earlier one, in their order: they are copies."""
+    seen: dict[bytes, Path] = {}
+    for file, table in zip(files, tables, strict=True):
+        content = np.ascontiguousarray(table.data).tobytes()
+        if content in seen:
+            found = f"{file} has the same rows as {seen[content]}."
+            warnings.warn(found, Note, stacklevel=2)
+        else:
+            seen[content] = file
 
 
 def _python_lines(

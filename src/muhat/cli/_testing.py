@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Container, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -83,6 +84,7 @@ from muhat.testing import (
     TwoSampleResult,
     TwoSampleTest,
 )
+from muhat.testing._samples import ConstantColumns
 from muhat.testing._tolerance import HALVES
 from muhat.testing._wording import size_text
 
@@ -227,7 +229,8 @@ class _TestedSamples:
 def _test_samples(test: TwoSampleTest, pair: _SamplePair) -> _TestedSamples:
     """Test samples in memory; rows of the result have their numbers in the files."""
     sizes = len(pair.first.data), len(pair.second.data)
-    with test_spinner(sum(sizes)):
+    with test_spinner(sum(sizes)), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantColumns)  # they were warned of when they were read
         result = test.test(pair.first, pair.second)
     copies = []
     if test.distinct:

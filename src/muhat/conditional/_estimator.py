@@ -9,6 +9,7 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
+from sklearn.metrics import r2_score
 
 from muhat._arrays import Array
 from muhat._bases import MultiOutputMixin, RegressorMixin
@@ -23,6 +24,7 @@ from muhat._validation import (
     checked_masses,
     checked_sample,
     checked_target,
+    checked_weights,
     is_dask,
 )
 from muhat.conditional._answers import ConditionalAnswers
@@ -354,6 +356,29 @@ class ConditionalMean(
         taken = np.broadcast_to(True, rows.n)
         empty = np.empty((0, outputs))
         return self._keep(fits, kernel_y, empty, taken, is_flat=is_flat, plans=plans)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R² of the predictions at rows whose y is known.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (m, d)
+            Rows.
+        y : array of shape (m,) or (m, n_outputs)
+            What is to be predicted. Of several outputs, the scores are averaged.
+        sample_weight : array of shape (m,), optional
+            The weights of the rows.
+
+        Returns
+        -------
+        score : float
+            1 for perfect predictions, 0 for those no better than the mean of y.
+        """
+        predicted = self.predict(X)
+        y = checked_target("ConditionalMean.score", y, len(predicted))
+        if sample_weight is not None:
+            sample_weight = checked_weights("ConditionalMean.score", sample_weight, len(predicted))
+        return float(r2_score(y, predicted, sample_weight=sample_weight))
 
     def _keep(
         self,

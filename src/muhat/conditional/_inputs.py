@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from contextlib import suppress
 from typing import Any
 
@@ -100,14 +101,18 @@ def split_columns(who: str, names: list[Any], target: Any) -> tuple[list[int], i
         target = [target]
     places = []
     for each in target:
-        is_number = isinstance(each, int) and -len(names) <= each < len(names)
-        if each not in names and not is_number:
-            listed = ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
-            raise MuhatError(who, f"target must be one or more of the columns {listed}", repr(each))
+        if not isinstance(each, Hashable):
+            needed = (
+                "target must be the name or number of a column of the batches, or a list of them"
+            )
+            raise MuhatError(who, needed, f"a {type(each).__name__}")
         if each in names:
             places.append(names.index(each))
-        else:
+        elif isinstance(each, int) and -len(names) <= each < len(names):
             places.append(each % len(names))
+        else:
+            listed = ", ".join(map(repr, names[:5])) + ", …" * (len(names) > 5)
+            raise MuhatError(who, f"target must be one or more of the columns {listed}", repr(each))
     others = [place for place in range(len(names)) if place not in places]
     if not others or not places or len(set(places)) < len(places):
         needed = "target must name at least one column, no column twice, and not all columns"

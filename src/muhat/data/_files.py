@@ -305,7 +305,7 @@ class FileBatches:
         if not self.n:
             raise no_rows(self._who, "only rows with missing values")
         if self._places is None:
-            warn_of_constants(self._who, self._table.columns, values)
+            warn_of_constants(self._table.columns, values)
         sample = DataSet(self.name, values, self.columns, left_out=self.left_out, notes=self.notes)
         return sample, words
 
@@ -472,7 +472,8 @@ def open_batches(
     selection = ColumnSelection(columns, drop, only_numeric, one_hot, missing, decimal)
     batches = FileBatches(Path(path), selection, rows, separator)
     if not batches.columns:
-        raise FileError(str(path), "at least one column of numbers is needed", "none")
+        advice = batches._on_commas.removesuffix(".").replace("Use", "use")
+        raise FileError(str(path), "at least one column of numbers is needed", "none", advice)
     return batches
 
 

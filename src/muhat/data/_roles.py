@@ -104,13 +104,11 @@ def _warn_of_role(kind: str, names: list[str]) -> None:
     warnings.warn(ColumnWarning(sentence, names), stacklevel=6)
 
 
-def warn_of_constants(who: str, names: Sequence[str], values: Array) -> None:
-    """Warn of columns of numbers that have one value only.
+def warn_of_constants(names: Sequence[str], values: Array) -> None:
+    """Warn of columns of numbers that have one value only, without their file: once for several.
 
     Parameters
     ----------
-    who : str
-        The file.
     names : sequence of str
         The names of the columns of numbers, which come first.
     values : array of shape (rows, columns)
@@ -125,5 +123,5 @@ def warn_of_constants(who: str, names: Sequence[str], values: Array) -> None:
     subject = f"column {constant[0]!r} is"
     if len(constant) > 1:
         subject = f"columns {first_quoted(constant)} are"
-    sentence = f"{who}: {subject} constant: the same value in every row."
+    sentence = f"{subject} constant: the same value in every row of a file."
     warnings.warn(ColumnWarning(sentence, constant), stacklevel=4)

@@ -19,6 +19,7 @@ from muhat._arrays import (
     has_finite_sum,
     share_between_cores,
 )
+from muhat._frames import has_dates
 from muhat._validation import as_frame
 from muhat.errors import MuhatError, message
 
@@ -230,6 +231,10 @@ def checked_batch(
     if np.ma.is_masked(values):
         needed = "batches must not have masked values"
         raise _batch_error(number, needed, "masked ones", "fill or drop them first")
+    if has_dates(values):
+        needed = "batches must be numeric"
+        advice = "drop columns of dates, or convert them to numbers"
+        raise _batch_error(number, needed, "dates or times", advice)
     X = _as_numbers(values)
     if X.dtype.kind not in "fiub":
         raise _batch_error(number, "numbers are needed", f"values of type {X.dtype}")

@@ -162,7 +162,7 @@ class _GroupLearner(UnsavedCaches, HasKernel):
         predicted = self.predict(X, groups)
         rows = new_groups(self, X, groups)
         known = target_by_group(type(self).__name__, y, rows, is_by_sample(X, groups))
-        return self._scored(as_array(known), predicted)
+        return self._scored(self._checked(known), predicted)
 
     @property
     def _names(self) -> Sequence[str]:
@@ -258,6 +258,10 @@ class _GroupLearner(UnsavedCaches, HasKernel):
     """What is spread evenly over the folds, of shape (T,)."""
     _can_be_split: bool
     """Whether every fold leaves enough of each class."""
+
+    def _checked(self, y: Any) -> Array:
+        """Return y of each group as an array of shape (T,); raise MuhatError if it is invalid."""
+        raise NotImplementedError
 
     def _encoded(self, y: Any) -> Array:
         """Return y as numbers of shape (T, outputs); raise MuhatError if it is invalid."""
@@ -408,11 +412,14 @@ class GroupRegressor(_GroupLearner, RegressorMixin, BaseEstimator):
         predicted = model.predict(self._rows.of_groups(held_out).samples())
         return model, np.abs(self._observed[held_out] - predicted)
 
-    def _encoded(self, y: Any) -> Array:
+    def _checked(self, y: Any) -> Array:
         target = checked_target(type(self).__name__, y)
         if target.ndim != 1:
             raise MuhatError(self, "y must have one number for each group", f"shape {target.shape}")
-        self._observed = target
+        return target
+
+    def _encoded(self, y: Any) -> Array:
+        target = self._observed = self._checked(y)
         self._strata = np.zeros(len(target))
         self._can_be_split = True
         return target[:, None]
@@ -474,14 +481,19 @@ class GroupClassifier(_GroupLearner, ClassifierMixin, BaseEstimator):
             return outputs[:, 1] - outputs[:, 0]
         return outputs
 
-    def _encoded(self, y: Any) -> Array:
-        self._observed = as_array(y)
+    def _checked(self, y: Any) -> Array:
+        classes = as_array(y)
         needed = "y must have one class for each group"
-        if self._observed.ndim != 1:
-            raise MuhatError(self, needed, f"shape {self._observed.shape}")
-        if is_missing(self._observed).any():
+        if classes.ndim != 1:
+            raise MuhatError(self, needed, f"shape {classes.shape}")
+        if is_missing(classes).any():
             raise MuhatError(self, needed, "missing ones", "drop these groups")
+        return classes
+
+    def _encoded(self, y: Any) -> Array:
+        self._observed = self._checked(y)
         if self._observed.dtype.kind == "f" and (self._observed % 1 != 0).any():
+            needed = "y must have one class for each group"
             raise MuhatError(self, needed, "fractional numbers", "use GroupRegressor")
         self.classes_, codes = distinct_labels(self._observed)
         if len(self.classes_) < 2:

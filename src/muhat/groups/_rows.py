@@ -203,6 +203,9 @@ def split_labels(who: str, X: Any, groups: Any) -> tuple[Any, Array]:
 def as_labels(values: Any) -> Array:
     """Return labels as an array of one dimension; tuples stay tuples."""
     labels = as_array(as_frame(values))
+    if np.ma.is_masked(values):
+        labels = labels.astype(object)
+        labels[np.ma.getmaskarray(values)] = None
     if labels.ndim == 1:
         return labels
     if labels.ndim == 2 and labels.shape[1] == 1:

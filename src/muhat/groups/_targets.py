@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat._arrays import Array, as_array
+from muhat._validation import as_frame, check_not_masked
 from muhat.errors import MuhatError
 from muhat.groups._rows import LabelledRows
 
@@ -31,6 +32,8 @@ def target_by_group(who: str, y: Any, rows: LabelledRows, is_by_sample: bool) ->
     """
     if y is None:
         raise MuhatError(who, "y must be given", "None", "call fit(X, y) or fit(X, y, groups)")
+    check_not_masked(who, y, "y")
+    y = as_frame(y)
     labels = rows.labels.tolist()
     if _is_table_of_one_column(y):
         y = y.iloc[:, 0]

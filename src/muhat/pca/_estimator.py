@@ -46,7 +46,7 @@ from muhat.pca._fitting import (
 )
 from muhat.pca._left_out import LeftOutRows
 from muhat.pca._noise import MAX_ROWS_USED, ProbedRows
-from muhat.pca._preimage import PreImage, denoising_lambda
+from muhat.pca._preimage import PreImage, check_squares, denoising_lambda
 from muhat.selection import LeaveOneOut, ParameterRule
 
 LEAST_ROWS_LEFT_OUT = 2
@@ -322,6 +322,7 @@ class KernelPCA(
         if values.ndim != 2 or values.shape[1] != self.n_components_:
             needed = f"scores of {self.n_components_} components are needed, points in rows"
             raise MuhatError("KernelPCA.inverse_transform", needed, f"shape {values.shape}")
+        check_squares("KernelPCA.inverse_transform", self._kept.X)
         if self._inverse is None:
             kept = some_of(self._kept, MAX_ROWS_KEPT)
             self._inverse = PreImage.learn(self._scores(kept.X), kept.X, kept.masses)
@@ -347,6 +348,7 @@ class KernelPCA(
         check_is_fitted(self, "eigenvalues_")
         self._check_numbers("KernelPCA.denoise", "denoising needs rows of numbers")
         X = checked_sample(self, X, reset=False)
+        check_squares("KernelPCA.denoise", self._kept.X)
         if self._denoiser is None:
             rows = self._probed_rows(MAX_ROWS_USED)
             some = self._scores(rows.X)

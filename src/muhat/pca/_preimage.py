@@ -8,6 +8,8 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat.conditional import ConditionalMean
+from muhat.conditional._inputs import MAX_OUTPUT
+from muhat.errors import MuhatError
 from muhat.kernels import Gaussian
 from muhat.pca._noise import LAMBDAS, MAX_ROWS_USED, ProbedRows
 from muhat.selection import Fixed
@@ -40,6 +42,23 @@ class PreImage:
         if self.model is None:
             return np.tile(self.mean, (len(scores), 1))
         return self.model.predict(scores).reshape(len(scores), -1)
+
+
+def check_squares(who: str, X: Array) -> None:
+    """Raise MuhatError for rows whose squares overflow or underflow: their errors are squared."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if (low == high).all():
+        return
+    with np.errstate(over="ignore"):
+        spread = float((high - low).max())
+    largest = float(max(-low.min(), high.max()))
+    if largest > MAX_OUTPUT or spread < 1 / MAX_OUTPUT:
+        needed = (
+            f"X must be at most {MAX_OUTPUT:g} in absolute value and vary by at least "
+            f"{1 / MAX_OUTPUT:g}, so that squares are finite and not zero"
+        )
+        got = f"values up to {largest:.3g} in absolute value that vary by {spread:.3g}"
+        raise MuhatError(who, needed, got, "rescale X")
 
 
 def denoising_lambda(rows: ProbedRows, shrinkage: Array, scores: Array) -> float | None:

@@ -13,7 +13,7 @@ from muhat.errors import MuhatError
 from muhat.kernels import Kernel
 from muhat.testing._base import as_rows, samples_of_matrix
 from muhat.testing._samples import column_order, in_column_order
-from muhat.testing._two_samples import TwoSampleTest
+from muhat.testing._two_samples import TwoSampleTest, is_series
 
 ROWS_PER_BLOCK = 1000
 """Rows of the Gram matrix that are held at a time."""
@@ -82,8 +82,9 @@ def _prepared(kernel: Kernel, X: Any, Y: Any) -> tuple[Kernel, Array, Array]:
             )
         )
         names.append(columns)
-    if names[0] and names[1] and names[0] != names[1]:
-        rows[1] = in_column_order(rows[1], column_order(names[0], names[1]))
+    are_series = is_series(X) and is_series(Y)
+    if names[0] and names[1] and names[0] != names[1] and not are_series:
+        rows[1] = in_column_order(rows[1], column_order("mmd", names[0], names[1]))
     if rows[0].shape[1] != rows[1].shape[1]:
         got = f"{rows[0].shape[1]} and {rows[1].shape[1]} columns"
         raise MuhatError("mmd", "X and Y must have the same columns", got)

@@ -162,7 +162,7 @@ def as_named_source(who: str, X: Any) -> tuple[Source, Sequence[str] | None] | N
     return source, getattr(first, "columns", None)
 
 
-def column_order(first: tuple[str, ...], second: tuple[str, ...]) -> list[int]:
+def column_order(who: str, first: tuple[str, ...], second: tuple[str, ...]) -> list[int]:
     """Return where the columns of X are in Y; raise MuhatError unless both have the same ones."""
     missing = [name for name in first if name not in second]
     more = [name for name in second if name not in first]
@@ -173,7 +173,7 @@ def column_order(first: tuple[str, ...], second: tuple[str, ...]) -> list[int]:
     else:
         return [second.index(name) for name in first]
     needed, advice = "X and Y must have the same columns", "select columns that both have"
-    raise MuhatError("TwoSampleTest", needed, got, advice)
+    raise MuhatError(who, needed, got, advice)
 
 
 def in_column_order(X: Array, order: list[int]) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._summary import FOUND, NEUTRAL, Summary
-from muhat._validation import as_frame, as_points
+from muhat._validation import as_frame, as_points, check_not_masked
 from muhat._wording import p_value_text, rows_text
 from muhat.data import ColumnMoments, DataSet
 from muhat.embedding import Element
@@ -59,6 +59,7 @@ class Witness:
             X = X.data
         else:
             X = as_frame(X)
+        check_not_masked("witness", X, "X")
         if self.columns is not None and hasattr(X, "columns"):
             names = list(map(str, X.columns))
             missing = [name for name in self.columns if name not in names]

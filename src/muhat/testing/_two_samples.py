@@ -270,7 +270,7 @@ class TwoSampleTest(PermutationTest):
             if isinstance(names, str) or len(names) != 2:
                 raise MuhatError("TwoSampleTest", "names must be two strings", repr(names))
             return str(names[0]), str(names[1])
-        if _is_series(X) and _is_series(Y) and str(X.name) != str(Y.name):
+        if is_series(X) and is_series(Y) and str(X.name) != str(Y.name):
             return str(X.name), str(Y.name)
         if not isinstance(X, DataSet | FileBatches) or not isinstance(Y, DataSet | FileBatches):
             return DEFAULT_NAMES
@@ -322,10 +322,10 @@ class TwoSampleTest(PermutationTest):
             size = max(size, gram.rows_to_learn_from)
         first, x_names = self._rows_or_source("X", X)
         second, y_names = self._rows_or_source("Y", Y)
-        if _is_series(X) and _is_series(Y) and x_names != y_names:  # the names are the samples'
+        if is_series(X) and is_series(Y) and x_names != y_names:  # the names are the samples'
             x_names = y_names = ("value",)
         if x_names and y_names and x_names != y_names:
-            order = column_order(x_names, y_names)
+            order = column_order("TwoSampleTest", x_names, y_names)
             y_names = x_names
             if isinstance(second, Source):
                 second = TransformedSource(second, partial(in_column_order, order=order))
@@ -720,8 +720,8 @@ def _as_sample(
     return TestSample.from_rows(given, names, size, random_state)
 
 
-def _is_series(X: Any) -> bool:
-    """Whether X is one column with a name, as of pandas or polars."""
+def is_series(X: Any) -> bool:
+    """Whether X is one column with a name, as of pandas or polars: the name of its sample."""
     return len(getattr(X, "shape", ())) == 1 and getattr(X, "name", None) is not None
 
 
