@@ -52,6 +52,7 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._reading import (
     check_names,
+    ids_text,
     open_like,
     places_of,
     read_with_target,
@@ -215,6 +216,8 @@ class _LabelledSample:
     row_numbers: Array
     """The numbers of the rows in the file, from 1 after the header."""
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Sentences on rows and columns that were left out."""
 
     @classmethod
     def from_table(
@@ -228,7 +231,8 @@ class _LabelledSample:
             y = table.data[:, table.feature_names.index(target)]
             if np.isnan(y).any():
                 y = None
-        return cls(name, table.data[:, places], y, features, target, rows + 1, table.left_out)
+        X, numbers = table.data[:, places], rows + 1
+        return cls(name, X, y, features, target, numbers, table.left_out, table.notes)
 
     def as_data_set(self) -> DataSet:
         """Return the features alone."""
@@ -290,7 +294,11 @@ def _predicted(
         columns=train.names,
         target=train.target,
     )
-    return replace(result, row_numbers=shown.row_numbers)
+    notes: list[str] = []
+    for each in samples:
+        notes += each.notes
+    left_out = (*notes, *ids_text(train.names))
+    return replace(result, row_numbers=shown.row_numbers, left_out=left_out)
 
 
 def _as_csv(result: PredictionResult) -> str:

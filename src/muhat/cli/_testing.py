@@ -58,6 +58,7 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._progress import MAX_QUIET_ROWS, ProgressBatches, spinner
 from muhat.cli._reading import (
+    ids_text,
     left_out_text,
     reading_options,
     readings_of,
@@ -239,6 +240,7 @@ def _test_samples(test: TwoSampleTest, pair: _SamplePair) -> _TestedSamples:
         numbers_y=pair.numbers[1][result.at_rows.numbers_y],
     )
     left_out = pair.left_out + left_out_text((), (), copies)
+    left_out += ids_text(pair.first.feature_names)
     result = replace(result, at_rows=at_rows, left_out=left_out)
     return _TestedSamples(result, (pair.first, pair.second))
 
@@ -264,7 +266,8 @@ def _test_large_files(
         dropped.append((each.name, len(each.dropped), len(each.dropped) + (each.n or 0)))
         columns += without(each.left_out, reading["drop"])
     show_notes(first, second)
-    result = replace(result, left_out=left_out_text(columns, dropped))
+    left_out = left_out_text(columns, dropped) + ids_text(first.columns)
+    result = replace(result, left_out=left_out)
     return _TestedSamples(result, (first, second))
 
 

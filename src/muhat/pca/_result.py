@@ -121,6 +121,8 @@ class ComponentsResult(Reportable):
         The reconstruction errors of left-out rows.
     labels : array of shape (n,) or None
         A label for each row, by which a map is coloured.
+    left_out : tuple of str
+        Sentences on what of the data was left out, with which the verdict ends.
     """
 
     pca: KernelPCA
@@ -134,6 +136,7 @@ class ComponentsResult(Reportable):
     choice: ComponentChoice
     path: ComponentPath
     labels: Array | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def unusual(self) -> Array:
@@ -159,7 +162,7 @@ class ComponentsResult(Reportable):
     def verdict(self) -> str:
         """Return what was found, in sentences."""
         sentences = [self._number_sentence(), self._meaning_sentence(), self._unusual_sentence()]
-        return " ".join(sentence for sentence in sentences if sentence)
+        return " ".join(filter(None, [*sentences, *self.left_out]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result in plain types, as JSON can hold it."""
