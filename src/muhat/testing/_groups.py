@@ -506,6 +506,7 @@ def _group_differences(
                 float(columns.spreads[t, column]),
                 shares[t],
                 p_tolerance,
+                bool(columns.is_limited[column]),
             )
         )
     return groups
