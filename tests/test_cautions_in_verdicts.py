@@ -70,3 +70,81 @@ def test_a_verdict_says_how_many_rows_were_dropped(command):
     options += ["--missing", "drop", "--drop", "rownames,g"]
     verdict = verdict_of(name, "gaps.csv", *options)
     assert "gaps.csv: Dropped 2 of 60 rows with missing values (x 2)." in verdict
+
+
+@pytest.fixture
+def text_columns():
+    """Two text columns and one of numbers, which depend on the first."""
+    rng = np.random.default_rng(1)
+    kind = np.repeat(["high", "low", "mid"], 40)
+    ok = np.where(np.arange(120) % 40 < np.where(kind == "mid", 36, 10), "yes", "no")
+    amount = np.where(kind == "mid", 3.0, 0.0) + rng.normal(size=120)
+    order = rng.permutation(120)
+    table = pd.DataFrame({"kind": kind, "ok": ok, "amount": amount}).iloc[order]
+    table.to_csv("text.csv", index=False)
+    return table
+
+
+@pytest.mark.parametrize(("x", "y"), [("kind", "ok"), ("kind", "amount"), ("amount", "kind")])
+def test_dependence_of_a_text_column_has_a_direction_and_a_size(text_columns, x, y):
+    verdict = verdict_of("independence", "text.csv", "--x", x, "--y", y, "--one-hot")
+    assert verdict.startswith(f"{x} and {y} are dependent (120 rows, p ≤ 0.001).")
+    if y == "ok":
+        found = (
+            "ok = yes in 90 % of the rows with kind = mid and in 25 % of those with kind = high."
+        )
+    else:
+        means = text_columns.groupby("kind")["amount"].mean()
+        low = means.idxmin()
+        found = f"The mean of amount is highest for kind = mid ({means['mid']:.3g}) and lowest for "
+        found += f"kind = {low} ({means[low]:.3g}).".replace("-", "−")
+    assert verdict.endswith(found)
+
+
+def test_a_far_value_that_repeats_is_named_although_nothing_is_found():
+    rng = np.random.default_rng(0)
+    a = pd.DataFrame(rng.normal(10, 1, size=(80, 2)), columns=["height", "weight"])
+    b = a.copy()
+    b.loc[[3, 9], "weight"] = -999
+    a.to_csv("a.csv", index=False)
+    b.to_csv("b.csv", index=False)
+    verdict = verdict_of("test", "a.csv", "b.csv")
+    assert verdict.startswith("No difference between")
+    found = "In weight, the value −999 is in 2.5 % of the rows of b and in 0 % of those of a."
+    assert f"{found} It is far from all others." in verdict
+
+
+@pytest.mark.parametrize("command", ["test", "groups"])
+def test_ties_of_a_single_column_are_not_called_copies(command):
+    """Sales are zero on most days: such rows are not entered twice."""
+    rng = np.random.default_rng(0)
+    sales = np.where(rng.random(200) < np.repeat([0.9, 0.5], 100), 0, rng.lognormal(3, 1, 200))
+    table = pd.DataFrame({"sales": sales, "shop": np.repeat(["a", "b"], 100)})
+    table.to_csv("zeros.csv", index=False)
+    verdict = verdict_of(command, "zeros.csv", "--by", "shop")
+    assert "differ (p ≤ 0.001)" in verdict
+    assert "copies" not in verdict
+    assert "equal to rows" not in verdict
+    twice = pd.DataFrame({"x": np.repeat(rng.normal(size=60), 2) + np.repeat([0, 2], 60)})
+    twice.assign(shop=np.repeat(["a", "b"], 60)).to_csv("twice.csv", index=False)
+    assert "60 of the 120 rows are exact copies" in verdict_of(command, "twice.csv", "--by", "shop")
+
+
+def test_errors_of_large_values_are_written_out():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=60)
+    pd.DataFrame({"x": x, "y": 1e5 * x + 2e4 * rng.normal(size=60)}).to_csv("y.csv", index=False)
+    verdict = verdict_of("predict", "y.csv", "--target", "y")
+    assert "e+0" not in verdict
+    assert "000, RMSE " in verdict
+
+
+def test_a_higher_r2_beside_larger_errors_is_explained():
+    rng = np.random.default_rng(0)
+    for name, spread, noise in (("train", 0.5, 1), ("new", 4, 1.6)):
+        x = spread * rng.normal(size=100)
+        y = x + noise * rng.normal(size=100)
+        pd.DataFrame({"x": np.clip(x, -1.5, 1.5), "y": y}).to_csv(f"{name}.csv", index=False)
+    verdict = verdict_of("predict", "train.csv", "new.csv", "--target", "y")
+    reason = "R² is higher although errors are larger, because y varies more in new."
+    assert reason in verdict

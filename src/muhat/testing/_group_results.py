@@ -207,7 +207,8 @@ class GroupResult(Result):
     clusters_by : str or None
         The name of the column of clusters, "" if it has no name; None without clusters.
     n_copies : int
-        Rows that equal an earlier row of their group; 0 with clusters or pairs.
+        Rows that equal an earlier row of their group; 0 with clusters or pairs, and where these are
+        ties of the only column that varies.
     row_order : RowOrder or None
         In which ``column`` rows of a group that follow each other are alike beyond chance, as in a
         time series, and their rank ``correlation``; None if they are not, and with clusters or
