@@ -10,7 +10,9 @@ pytest.importorskip("typer")
 
 from typer.testing import CliRunner
 
+from muhat import compare
 from muhat.__main__ import command_line
+from muhat.figures import group_map_plot
 
 CAUTION = (
     "Caution: column rownames looks like an id and is used too; leave it out with "
@@ -148,3 +150,42 @@ def test_a_higher_r2_beside_larger_errors_is_explained():
     verdict = verdict_of("predict", "train.csv", "new.csv", "--target", "y")
     reason = "R² is higher although errors are larger, because y varies more in new."
     assert reason in verdict
+
+
+def test_rows_that_may_be_pairs_are_pointed_to_the_test_of_pairs():
+    rng = np.random.default_rng(0)
+    before = rng.normal(100, 20, size=25)
+    after = before - 4 + rng.normal(0, 3, size=25)
+    ids, when = np.tile(np.arange(25), 2), np.repeat(["before", "after"], 25)
+    table = pd.DataFrame({"id": ids, "when": when, "bp": np.r_[before, after]})
+    table.to_csv("pairs.csv", index=False)
+    command = "muhat groups pairs.csv --by when --pairs id"
+    advice = f"each value of id is once in both samples. If it names the same units, use {command}."
+    assert advice in verdict_of("test", "pairs.csv", "--by", "when")
+    assert "differ when rows are paired by id (p = 0.002)" in verdict_of(*command.split()[1:])
+    table.head(49).to_csv("some.csv", index=False)
+    assert "same units" not in verdict_of("test", "some.csv", "--by", "when")
+
+
+def test_a_map_says_which_groups_have_no_ellipse():
+    place = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    errors = np.array([[0.1, 0.1], [0.1, 0.1], [np.nan, np.nan]])
+    drawn = group_map_plot(["a", "b", "c"], place, errors, np.array([0.6, 0.4]))
+    assert drawn.note == "ellipses: 2 SE, none: unknown"
+    assert "groups without one, such as groups of one row, is not known" in drawn.caption
+    drawn = group_map_plot(["a", "b", "c"], place, errors * np.nan, np.array([0.6, 0.4]))
+    assert drawn.note == "no ellipses: errors not known"
+
+
+def test_a_gain_of_more_than_everything_is_not_asked_for():
+    rows = np.random.default_rng(0).normal(size=(50, 3))[:3]
+    verdict = compare(rows).verdict()
+    assert verdict.endswith("This may be chance: with so few rows, no gain would be significant.")
+
+
+def test_a_method_for_intervals_is_not_ignored():
+    options = ["--target", "y", "--intervals", "conformal"]
+    run = CliRunner().invoke(command_line(), ["predict", "first.csv", *options])
+    assert run.exit_code == 2
+    assert "--intervals conformal: rows to predict are needed" in run.stderr
+    assert "name a second file, or leave out --intervals" in run.stderr

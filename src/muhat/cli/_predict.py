@@ -150,6 +150,10 @@ def predict_command(
     files = [file]
     if new is not None:
         files.append(new)
+    elif intervals != INTERVALS[0]:
+        needed = "rows to predict are needed, as intervals of left-out rows come from residuals"
+        advice = "name a second file, or leave out --intervals"
+        raise MuhatError(f"--intervals {intervals}", needed, "none", advice)
     reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     reading["one_hot"] = one_hot
     readings = readings_of(files, reading)

@@ -332,6 +332,8 @@ class Comparison(Reportable, HtmlReprMixin):
             least = self.threshold * (best.standard_error or 0.0)
             needed = f"it is above {gain_parts(least, None)[0].removesuffix(' lower')}"
             sure = f"This may be chance: such a gain is significant{corrected} only if {needed}"
+            if least >= 100:
+                sure = "This may be chance: with so few rows, no gain would be significant"
         gain = " ".join(filter(None, [f"seems to lower it by {by}", error and f"({error})"]))
         finding = f"No filter detectably lowers {what}. {tried} {gain}. {sure}."
         if not _is_strongest(best):  # weaker shrinkage than the weakest would not help either
