@@ -1,6 +1,9 @@
 """Verdicts say what a reader of them alone must know of the file: ids, and what was left out."""
 
+import html
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -189,3 +192,17 @@ def test_a_method_for_intervals_is_not_ignored():
     assert run.exit_code == 2
     assert "--intervals conformal: rows to predict are needed" in run.stderr
     assert "name a second file, or leave out --intervals" in run.stderr
+
+
+def test_lines_of_python_name_the_unusual_rows_of_the_page(capsys):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=["x", "y", "z"])
+    table.loc[[3, 5], "x"] = np.nan
+    table.to_csv("data.csv", index=False)
+    options = ["data.csv", "--missing", "drop", "--components", "2"]
+    verdict = verdict_of("pca", *options, "--report", "page.html")
+    page = html.unescape(re.sub(r"<[^>]+>", "", Path("page.html").read_text()))
+    start = page.index("import numpy as np\n")
+    end = page.index("print(result.verdict())", start)
+    exec(page[start:end] + "print(result.verdict())", {})
+    named = re.compile(r"Most unusual rows: [0-9, and]+\.")
+    assert named.findall(capsys.readouterr().out) == named.findall(verdict) != []
