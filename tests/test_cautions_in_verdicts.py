@@ -189,9 +189,8 @@ def test_a_gain_of_more_than_everything_is_not_asked_for():
 def test_a_method_for_intervals_is_not_ignored():
     options = ["--target", "y", "--intervals", "conformal"]
     run = CliRunner().invoke(command_line(), ["predict", "first.csv", *options])
-    assert run.exit_code == 2
-    assert "--intervals conformal: rows to predict are needed" in run.stderr
-    assert "name a second file, or leave out --intervals" in run.stderr
+    assert run.exit_code == 0
+    assert "--intervals conformal is for rows of NEW; without NEW it is not used." in run.stderr
 
 
 def test_lines_of_python_name_the_unusual_rows_of_the_page(capsys):

@@ -19,7 +19,7 @@ from typer import Argument, Option, echo
 
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
-from muhat._messages import ColumnWarning, unknown_name
+from muhat._messages import ColumnWarning, Note, unknown_name
 from muhat._python_lines import predict_lines
 from muhat._text import count
 from muhat._validation import positive
@@ -151,9 +151,8 @@ def predict_command(
     if new is not None:
         files.append(new)
     elif intervals != INTERVALS[0]:
-        needed = "rows to predict are needed, as intervals of left-out rows come from residuals"
-        advice = "name a second file, or leave out --intervals"
-        raise MuhatError(f"--intervals {intervals}", needed, "none", advice)
+        ignored = f"--intervals {intervals} is for rows of NEW; without NEW it is not used."
+        warnings.warn(ignored, Note, stacklevel=2)
     reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     reading["one_hot"] = one_hot
     readings = readings_of(files, reading)
