@@ -918,3 +918,22 @@ def test_a_column_that_is_constant_within_groups_has_a_shift_of_ordinary_size():
     X = np.column_stack([rng.normal(size=90), np.repeat([0.1, 0.1, 0.7], 30)])
     result = GroupTest(n_permutations=99).test(X, np.repeat(["a", "b", "c"], 30))
     assert all(abs(each.shift) < 10 for each in result.groups)
+
+
+def test_a_far_value_hides_neither_a_column_nor_its_direction():
+    """One value of 1e6 makes the column's mean and spread, but not what the verdict says of it."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(120, 3))
+    groups = np.repeat(["a", "b"], 60)
+    rows[groups == "b", 0] += 1
+    rows[7, 0] = 1e6
+    found = GroupTest(n_permutations=199).test(rows, groups)
+    [first, _, _] = found.features
+    assert (first.name, first.is_limited) == ("column 0", True)
+    assert first.p_value <= 0.05
+    assert "Largest difference: column 0, whose mean is " in found.verdict()
+    assert "standard deviations higher in b than in a" in found.verdict()
+    assert "(a few extreme values are limited)" in found.verdict()
+    assert not any(each.is_limited for each in found.features[1:])
+    rows[7, 0] = 0
+    assert "limited" not in GroupTest(n_permutations=199).test(rows, groups).verdict()

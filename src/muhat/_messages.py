@@ -28,16 +28,24 @@ Options are then ``--drop a`` and not ``drop=['a']``.
 """
 
 
+ID_ROLE = "an id"
+"""The ``role`` of columns in a ColumnWarning that look like row numbers or ids."""
+
+
 class Note(UserWarning):
     """Information that is not a warning, such as how many rows were dropped on request."""
 
 
 class ColumnWarning(UserWarning):
-    """A warning of columns that may not be features; ``columns`` has their names."""
+    """A warning of columns that may not be features.
 
-    def __init__(self, message: str, columns: Iterable[str]) -> None:
+    ``columns`` has their names, and ``role`` what they look like, such as "an id", if anything.
+    """
+
+    def __init__(self, message: str, columns: Iterable[str], role: str = "") -> None:
         super().__init__(message)
         self.columns = tuple(columns)
+        self.role = role
 
 
 @contextmanager

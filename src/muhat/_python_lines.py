@@ -229,13 +229,24 @@ def pca_lines(
             "from sklearn.pipeline import make_pipeline",
             "from sklearn.preprocessing import StandardScaler",
         ]
+    reader, read = "read_table", [f"table = {_read('read_table', file, reading)}"]
+    options = "columns=table.feature_names"
+    if reading.get("missing") == "drop":  # rows have the numbers that they have in the file
+        imports.insert(0, "import numpy as np")
+        reader, options = "open_batches", f"{options}, row_numbers=rows"
+        read = [
+            f"batches = {_read(reader, file, reading)}",
+            "table = batches.read()",
+            "n = len(table.data) + len(batches.dropped)",
+            "rows = np.delete(np.arange(1, n + 1), batches.dropped)",
+        ]
     return _joined(
         *imports,
-        "from muhat import Gaussian, KernelPCA, read_table",
+        f"from muhat import Gaussian, KernelPCA, {reader}",
         "from muhat.pca import describe_components",
-        f"table = {_read('read_table', file, reading)}",
+        *read,
         f"model = {fitted}.fit(table.data)",
-        "result = describe_components(model, table.data, columns=table.feature_names)",
+        f"result = describe_components(model, table.data, {options})",
         "print(result.verdict())",
     )
 

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from muhat import __version__
-from muhat._messages import Note, in_command
+from muhat._messages import ID_ROLE, ColumnWarning, Note, in_command
 from muhat.errors import MuhatError, message
 
 BUG = 1
@@ -39,6 +39,9 @@ _WORKING: list[str] = []
 
 _SHOWN: list[str] = []
 """The warnings and notes that the command has shown so far, each once."""
+
+_LIKE_IDS: list[str] = []
+"""The columns that the command has warned of as ids."""
 
 PLAIN_OUTPUT: dict[str, Any] = {
     "add_completion": False,
@@ -174,6 +177,11 @@ def shown_warnings() -> list[str]:
     return list(_SHOWN)
 
 
+def columns_like_ids() -> tuple[str, ...]:
+    """Return the columns that the command has warned of so far because they look like ids."""
+    return tuple(dict.fromkeys(_LIKE_IDS))
+
+
 @contextmanager
 def errors_named(names: Mapping[str, object]) -> Iterator[None]:
     """Name the user's file or option in an error, instead of the Python object that raised it.
@@ -245,9 +253,12 @@ def _explained(problem: Exception) -> tuple[int, str]:
 def _warnings_in_one_line() -> Iterator[None]:
     """Print warnings as one line each, the same one once, those for programmers not at all."""
     _SHOWN.clear()
+    _LIKE_IDS.clear()
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
         text = str(message)
+        if isinstance(message, ColumnWarning) and message.role == ID_ROLE:
+            _LIKE_IDS.extend(message.columns)
         if text in _SHOWN:
             return
         _SHOWN.append(text)

@@ -56,7 +56,14 @@ from muhat.cli._outputs import (
     print_written,
 )
 from muhat.cli._progress import spinner
-from muhat.cli._reading import reading_options, readings_of, sample_names, show_notes, without
+from muhat.cli._reading import (
+    ids_text,
+    reading_options,
+    readings_of,
+    sample_names,
+    show_notes,
+    without,
+)
 from muhat.cli._samples import (
     ReadSample,
     are_large,
@@ -326,7 +333,7 @@ def _as_reference(detector: DriftDetector, batch: ReadSample) -> DataSet:
     unknown = _unknown_values(batch, values)
     for sentence in unknown:
         warnings.warn(sentence, Note, stacklevel=2)
-    return replace(found, notes=(*found.notes, *unknown))
+    return replace(found, notes=(*found.notes, *unknown, *ids_text(known)))
 
 
 def _unknown_values(batch: ReadSample, values: dict[str, list[str]]) -> list[str]:

@@ -51,7 +51,13 @@ from muhat.cli._outputs import (
     print_written,
 )
 from muhat.cli._progress import spinner
-from muhat.cli._reading import left_out_text, reading_options, readings_of, sample_names
+from muhat.cli._reading import (
+    ids_text,
+    left_out_text,
+    reading_options,
+    readings_of,
+    sample_names,
+)
 from muhat.cli._samples import (
     alike_values_notes,
     check_same_columns,
@@ -164,7 +170,7 @@ def groups_command(
     shown = sys.stderr.isatty() and len(X) > MAX_QUIET_ROWS
     with spinner(f"testing {len(X):,} rows", shown=shown), errors_named({"GroupTest": table.name}):
         result = test.test(X, sample.groups, **sample.design)
-    left_out = (*result.left_out, *sample.left_out)
+    left_out = (*result.left_out, *sample.left_out, *ids_text(table.feature_names))
     result = replace(
         result,
         title=by,

@@ -48,7 +48,7 @@ from muhat.cli._outputs import (
     print_written,
 )
 from muhat.cli._progress import spinner
-from muhat.cli._reading import check_names, reading_options, sample_names
+from muhat.cli._reading import check_names, ids_text, reading_options, sample_names
 from muhat.cli._samples import encoded, read_sample, values_of
 from muhat.data import DataSet
 from muhat.errors import MuhatError
@@ -153,7 +153,8 @@ def pca_command(
         columns=table.feature_names,
         labels=None if by is None else sample.labels[by].tolist(),
     )
-    result = replace(result, row_numbers=sample.numbers + 1)
+    left_out = (*sample.table.notes, *ids_text(table.feature_names))
+    result = replace(result, row_numbers=sample.numbers + 1, left_out=left_out)
     if scores is not None:
         atomic_write(scores, scores_as_csv(result).encode())
     if out is not None:

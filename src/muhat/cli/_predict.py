@@ -19,7 +19,7 @@ from typer import Argument, Option, echo
 
 from muhat._arrays import Array
 from muhat._files import atomic_write, check_writable
-from muhat._messages import ColumnWarning, unknown_name
+from muhat._messages import ColumnWarning, Note, unknown_name
 from muhat._python_lines import predict_lines
 from muhat._text import count
 from muhat._validation import positive
@@ -52,6 +52,7 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._reading import (
     check_names,
+    ids_text,
     open_like,
     places_of,
     read_with_target,
@@ -149,6 +150,9 @@ def predict_command(
     files = [file]
     if new is not None:
         files.append(new)
+    elif intervals != INTERVALS[0]:
+        ignored = f"--intervals {intervals} is for rows of NEW; without NEW it is not used."
+        warnings.warn(ignored, Note, stacklevel=2)
     reading = reading_options(files, drop, only_numeric, separator, missing, decimal)
     reading["one_hot"] = one_hot
     readings = readings_of(files, reading)
@@ -215,6 +219,8 @@ class _LabelledSample:
     row_numbers: Array
     """The numbers of the rows in the file, from 1 after the header."""
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Sentences on rows and columns that were left out."""
 
     @classmethod
     def from_table(
@@ -228,7 +234,8 @@ class _LabelledSample:
             y = table.data[:, table.feature_names.index(target)]
             if np.isnan(y).any():
                 y = None
-        return cls(name, table.data[:, places], y, features, target, rows + 1, table.left_out)
+        X, numbers = table.data[:, places], rows + 1
+        return cls(name, X, y, features, target, numbers, table.left_out, table.notes)
 
     def as_data_set(self) -> DataSet:
         """Return the features alone."""
@@ -290,7 +297,11 @@ def _predicted(
         columns=train.names,
         target=train.target,
     )
-    return replace(result, row_numbers=shown.row_numbers)
+    notes: list[str] = []
+    for each in samples:
+        notes += each.notes
+    left_out = (*notes, *ids_text(train.names))
+    return replace(result, row_numbers=shown.row_numbers, left_out=left_out)
 
 
 def _as_csv(result: PredictionResult) -> str:

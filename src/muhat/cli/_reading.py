@@ -11,9 +11,10 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._files import FileError
-from muhat._messages import Note, lacks_columns, no_column
+from muhat._messages import Note, lacks_columns, no_column, option
 from muhat._text import agree
 from muhat._wording import listed_names, rows_text
+from muhat.cli._command_line import columns_like_ids
 from muhat.data import (
     CHUNK_ROWS,
     STANDARD_INPUT,
@@ -208,6 +209,26 @@ def left_out_text(
             are = agree(n, "is an exact copy", "are exact copies")
             sentences.append(f"Dropped {n:,} of {rows_text(of)} of {name} that {are}.")
     return tuple(sentences)
+
+
+def ids_text(columns: Iterable[str]) -> tuple[str, ...]:
+    """Return a caution on those of the columns that look like ids; none without such columns.
+
+    A verdict has it too: row numbers of a sorted file differ between any two samples.
+    """
+    used = set(columns)
+    ids = []
+    for name in columns_like_ids():
+        if name in used:
+            ids.append(name)
+    if not ids:
+        return ()
+    drop = option("drop", ",".join(ids))
+    if len(ids) == 1:
+        looks = f"column {ids[0]} looks like an id and is used too"
+        return (f"Caution: {looks}; leave it out with {drop} unless it is a measurement.",)
+    looks = f"columns {listed_names(ids)} look like ids and are used too"
+    return (f"Caution: {looks}; leave them out with {drop} unless they are measurements.",)
 
 
 def row_numbers(batches: FileBatches) -> Array:

@@ -9,6 +9,7 @@ from collections.abc import Container, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import numpy as np
@@ -27,7 +28,12 @@ from muhat._python_lines import (
 )
 from muhat._text import count
 from muhat._wording import is_at_floor, listed_names, rows_text
-from muhat.cli._command_line import errors_named, shown_warnings, standard_output
+from muhat.cli._command_line import (
+    columns_like_ids,
+    errors_named,
+    shown_warnings,
+    standard_output,
+)
 from muhat.cli._options import (
     FOUND,
     AsJson,
@@ -59,6 +65,7 @@ from muhat.cli._outputs import (
 )
 from muhat.cli._progress import MAX_QUIET_ROWS, ProgressBatches, spinner
 from muhat.cli._reading import (
+    ids_text,
     left_out_text,
     reading_options,
     readings_of,
@@ -242,6 +249,7 @@ def _test_samples(test: TwoSampleTest, pair: _SamplePair) -> _TestedSamples:
         numbers_y=pair.numbers[1][result.at_rows.numbers_y],
     )
     left_out = pair.left_out + left_out_text((), (), copies)
+    left_out += ids_text(pair.first.feature_names)
     result = replace(result, at_rows=at_rows, left_out=left_out)
     return _TestedSamples(result, (pair.first, pair.second))
 
@@ -267,7 +275,8 @@ def _test_large_files(
         dropped.append((each.name, len(each.dropped), len(each.dropped) + (each.n or 0)))
         columns += without(each.left_out, reading["drop"])
     show_notes(first, second)
-    result = replace(result, left_out=left_out_text(columns, dropped))
+    left_out = left_out_text(columns, dropped) + ids_text(first.columns)
+    result = replace(result, left_out=left_out)
     return _TestedSamples(result, (first, second))
 
 
@@ -400,7 +409,23 @@ def _one_file(
     _check_sizes(tables[0].name, tables)
     dropped = ("", sample.n_dropped, sample.n_dropped + len(sample.numbers))
     left_out = left_out_text(sample.not_numbers, [dropped]) + alike_values_notes(values)
+    left_out += _pairs_text(files[0], by, tables)
     return _SamplePair(tables[0], tables[1], (numbers[0], numbers[1]), left_out)
+
+
+def _pairs_text(file: Path, by: str, tables: Sequence[DataSet]) -> tuple[str, ...]:
+    """Return a caution if a column of ids has the same values, each once, in both samples."""
+    first, second = tables
+    for name in columns_like_ids():
+        if name not in first.feature_names:
+            continue
+        place = first.feature_names.index(name)
+        ids, others = np.sort(first.data[:, place]), np.sort(second.data[:, place])
+        if len(np.unique(ids)) == len(ids) and np.array_equal(ids, others):
+            command = f"muhat groups {quote(str(file))} --by {quote(by)} --pairs {quote(name)}"
+            both = f"each value of {name} is once in both samples"
+            return (f"Caution: {both}. If it names the same units, use {command}.",)
+    return ()
 
 
 def _check_sizes(who: str, tables: Sequence[DataSet]) -> None:

@@ -330,6 +330,8 @@ class Comparison(Reportable, HtmlReprMixin):
             sure = (
                 f"This may be chance: such a gain is significant{self._corrected} only if {needed}"
             )
+            if least >= 100:
+                sure = "This may be chance: with so few rows, no gain would be significant"
         tried = str(best)
         if self._n_candidates > 2:
             tried = f"The best of {self._n_candidates:,} candidates{self._with_a_score}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from muhat._arrays import Array
 from muhat._frames import ColumnFrame
-from muhat._text import agree, listed
+from muhat._text import agree, listed, number
 from muhat._wording import p_value_text, rows_text
 from muhat.data import ReservoirSample, SampleBatch
 from muhat.embedding import Embedding
@@ -167,7 +167,7 @@ class LeftOutFit:
         if self.helps:
             median = float(np.median(np.abs(self.residuals)))
             rmse = float(np.sqrt(np.mean(self.residuals**2)))
-            errors = f"median absolute error {median:.2g}, RMSE {rmse:.2g}"
+            errors = f"median absolute error {number(median, 2)}, RMSE {number(rmse, 2)}"
             can = "can be predicted"
             if self.r2 < LITTLE_R2:
                 can = "can be predicted in part"
@@ -358,14 +358,24 @@ class Evaluation:
         elif self.standing == "unclear":
             start = f"The model seems to predict {target} worse on {rows} than"
             doubt = ", but this may be chance"
-        found = f"RMSE {self.rmse:.3g} against {self.loo_rmse:.3g}"
+        found = f"RMSE {number(self.rmse)} against {number(self.loo_rmse)}"
         if self.r2 is not None:
             below = ""
             if self.r2 < 0:
                 below = " (below zero: worse than predicting the mean)"
             found = f"R² {_signed(self.r2)}{below} against {_signed(self.loo_r2)}, {found}"
         left_out = f"on training {LEFT_OUT_ROWS}"
-        return f"{start} {left_out}{doubt}: {found}. {self._coverage_text} of {new}."
+        sentences = [f"{start} {left_out}{doubt}: {found}.", self._disagreement(target, new)]
+        sentences.append(f"{self._coverage_text} of {new}.")
+        return " ".join(filter(None, sentences))
+
+    def _disagreement(self, target: str, new: str) -> str:
+        """Return why R² is higher on new rows though errors are larger; empty if it is not."""
+        if self.standing == "as well" or self.r2 is None:
+            return ""
+        if self.r2 <= self.loo_r2 or self.rmse <= self.loo_rmse:
+            return ""
+        return f"R² is higher although errors are larger, because {target} varies more in {new}."
 
     def no_fit_sentence(self, target: str, new: str, columns: Sequence[str]) -> str:
         """Return the sentence for the case that neither R² is clearly above zero."""

@@ -225,6 +225,8 @@ class PredictionResult(Reportable):
     row_order : RowOrder or None
         The rank ``correlation`` of left-out errors of training rows that follow each other, if they
         are alike beyond chance, as in a time series; else None.
+    left_out : tuple of str
+        Sentences on what of the data was left out, with which the verdict ends.
     """
 
     model: ConditionalMean
@@ -244,6 +246,7 @@ class PredictionResult(Reportable):
     has_training_rows: bool = False
     extrapolation: Extrapolation | None = None
     row_order: RowOrder | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def training_rows(self) -> tuple[Array, Array]:
@@ -304,7 +307,7 @@ class PredictionResult(Reportable):
             sentences.append(self.extrapolation.sentence(self.name, self.row_numbers))
         if self.shift is not None and self.shift.is_found and self.evaluation is not None:
             sentences.append(self.shift.sentence(self.name))
-        return " ".join(filter(None, sentences))
+        return " ".join(filter(None, [*sentences, *self.left_out]))
 
     def _shift_first(self) -> str:
         """Return a caution that comes first: new rows differ, and their truth is not known."""

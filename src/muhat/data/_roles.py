@@ -8,7 +8,7 @@ from itertools import compress
 import numpy as np
 
 from muhat._arrays import Array
-from muhat._messages import ColumnWarning, option
+from muhat._messages import ID_ROLE, ColumnWarning, option
 from muhat.data._errors import first_quoted
 
 __all__ = ["warn_of_constants", "warn_of_roles"]
@@ -64,7 +64,7 @@ def warn_of_roles(names: Sequence[str], head: Array) -> None:
             ids.append(name)
         elif last_word in LABEL_NAMES and n_different <= MAX_LABELS:
             labels.append(name)
-    _warn_of_role("an id", ids)
+    _warn_of_role(ID_ROLE, ids)
     _warn_of_role("a class label", labels)
 
 
@@ -101,7 +101,7 @@ def _warn_of_role(kind: str, names: list[str]) -> None:
     else:
         advice = f"exclude them, as with {drop}, if they are not features"
         sentence = f"columns {found} look like {kind}; {advice}."
-    warnings.warn(ColumnWarning(sentence, names), stacklevel=6)
+    warnings.warn(ColumnWarning(sentence, names, kind), stacklevel=6)
 
 
 def warn_of_constants(names: Sequence[str], values: Array) -> None:

@@ -100,11 +100,13 @@ def group_map_plot(
     for name, some, colour in groups:
         if some.any():
             series.append(_places(name, labels, shown, coordinates, some, colour))
-    ellipse = "two standard errors"
+    note, uncertainty = _ellipse_texts(labels, errors)
+    if is_different.any():
+        note += "; orange: differ"
     return Plot(
         "Map of the groups",
-        "Each dot is a group. Groups that are close to each other have similar distributions. The "
-        f"half-axes of the ellipses are {ellipse}. The two axes of the map account for "
+        "Each dot is a group. Groups that are close to each other have similar distributions. "
+        f"{uncertainty} The two axes of the map account for "
         f"{100 * shares.sum():.0f} % of the squared distances between groups.",
         f"A map of {len(labels):,} groups. Groups that are close to each other are similar.",
         x,
@@ -113,9 +115,24 @@ def group_map_plot(
         by_point=True,
         is_square=True,
         has_legend=False,
-        note=f"ellipses: {ellipse}" + ("; orange: differ" if is_different.any() else ""),
+        note=note,
         names_points=True,
     )
+
+
+def _ellipse_texts(labels: Sequence[str], errors: Array) -> tuple[str, str]:
+    """Return a note and a sentence on the ellipses: a group without one is not certain."""
+    is_known = np.isfinite(errors).all(axis=1)
+    if not is_known.any():
+        return "no ellipses: errors not known", "How uncertain the places are is not known."
+    if len(labels) > MAX_LABELS:
+        return "no ellipses: too many groups", "Ellipses of so many groups are not drawn."
+    note = "ellipses: two standard errors"
+    sentence = "The half-axes of the ellipses are two standard errors."
+    if is_known.all():
+        return note, sentence
+    unknown = "The uncertainty of groups without one, such as groups of one row, is not known."
+    return "ellipses: 2 SE, none: unknown", f"{sentence} {unknown}"
 
 
 def _ellipse(label: str, place: Array, reach: Array, colour: str) -> Series:

@@ -37,6 +37,7 @@ def describe_components(
     name: str = "the sample",
     columns: Sequence[str] | None = None,
     labels: Sequence[str] | None = None,
+    row_numbers: Sequence[int] | None = None,
 ) -> ComponentsResult:
     """Return the components of the rows that a model was fitted to, with what they mean.
 
@@ -52,6 +53,8 @@ def describe_components(
         The names of the columns; by default those of a data frame.
     labels : sequence of str, default=None
         A label for each row, by which a map is coloured.
+    row_numbers : sequence of int, default=None
+        What the verdict calls each row: by default 1, 2, ...
 
     Returns
     -------
@@ -72,6 +75,8 @@ def describe_components(
     if isinstance(model, Pipeline):
         rows = model[:-1].transform(X)
     scores = np.asarray(last.transform(rows))
+    if row_numbers is None:
+        row_numbers = range(1, len(scores) + 1)
     choice = last.choose_components()
     path = last.leave_one_out()
     errors = last.reconstruction_error(rows)
@@ -88,7 +93,7 @@ def describe_components(
         correlations=_correlations(values, scores),
         errors=errors,
         p_values=p_values,
-        row_numbers=np.arange(1, len(scores) + 1),
+        row_numbers=np.asarray(row_numbers),
         choice=choice,
         path=path,
         labels=None if labels is None else np.asarray(labels).astype(str),
@@ -121,6 +126,8 @@ class ComponentsResult(Reportable):
         The reconstruction errors of left-out rows.
     labels : array of shape (n,) or None
         A label for each row, by which a map is coloured.
+    left_out : tuple of str
+        Sentences on what of the data was left out, with which the verdict ends.
     """
 
     pca: KernelPCA
@@ -134,6 +141,7 @@ class ComponentsResult(Reportable):
     choice: ComponentChoice
     path: ComponentPath
     labels: Array | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def unusual(self) -> Array:
@@ -159,7 +167,7 @@ class ComponentsResult(Reportable):
     def verdict(self) -> str:
         """Return what was found, in sentences."""
         sentences = [self._number_sentence(), self._meaning_sentence(), self._unusual_sentence()]
-        return " ".join(sentence for sentence in sentences if sentence)
+        return " ".join(filter(None, [*sentences, *self.left_out]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result in plain types, as JSON can hold it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,9 @@ MAX_COUNTED_ROWS = 20_000
 
 MIN_COPIED_ROWS = 20
 """Different rows from which on rows that repeat as a whole are called copies, however many."""
+
+MIN_SHARE_REPEATED = 0.9
+"""The share of the values of a single column that repeat from which on its rows may be copies."""
 
 MIN_SHARE_NAMED = 0.01
 """The share of copies among the rows from which a verdict mentions them."""
@@ -92,6 +96,22 @@ def are_copied_whole(rows: Array) -> bool:
     n_values = n_values[n_values > 1]
     is_whole = len(n_values) > 1 and bool((n_values == n_different).all())
     return is_whole and MIN_COPIED_ROWS <= n_different < len(rows)
+
+
+def are_ties(samples: Sequence[Array]) -> bool:
+    """Return whether equal rows are ties in the only column that varies, rather than copies.
+
+    In a sample with copied rows nearly every value occurs more than once.
+    """
+    rows = np.concatenate(samples)
+    varying = np.flatnonzero(rows.min(axis=0) < rows.max(axis=0))
+    if len(varying) != 1:
+        return False
+    for sample in samples:
+        counts = np.unique(sample[:, varying[0]], return_counts=True)[1]
+        if (counts > 1).mean() >= MIN_SHARE_REPEATED:
+            return False
+    return True
 
 
 def copies_note(

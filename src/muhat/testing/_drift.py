@@ -390,7 +390,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         found: list[str] = []
         for each in self.history_[-N_BATCHES_NAMED:]:
             found += each.notes
-        return found
+        return list(dict.fromkeys(found))
 
     def _dropped_text(self) -> str:
         """Return how many exact copies of rows were dropped for each of the latest batches."""

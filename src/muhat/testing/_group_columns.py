@@ -17,7 +17,7 @@ from muhat.testing._group_statistics import (
     stratum_centred,
     sums_centred,
 )
-from muhat.testing._marginals import N_CUTS, counts_between, in_units
+from muhat.testing._marginals import N_CUTS, clipped, counts_between, far_limits, in_units
 from muhat.testing._permutations import PermutationTable
 
 MAX_CUTS_OF_ALL = 2000
@@ -25,6 +25,10 @@ MAX_CUTS_OF_ALL = 2000
 
 MIN_CUTS = 8
 """Quantiles of a column at which its distribution functions are compared, at least."""
+
+LIMIT_RANGES = 3
+"""Interquartile ranges from the quartiles to which few far values of a column are limited, before
+means and standard deviations are computed."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,9 @@ class GroupFeature:
     """Its mean minus that of its rest, in standard deviations within groups (and strata)."""
     spread: float = 1.0
     """Its standard deviation over that within its rest; 0 if it has one row."""
+    is_limited: bool = False
+    """Whether few values are far from all others: shift and spread are computed with these limited
+    to 3 interquartile ranges from the quartiles."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +63,8 @@ class ColumnDifferences:
     """Mean of every group minus that of its rest in standard deviations, shape (T, d)."""
     spreads: Array
     """The standard deviation in every group over that within its rest, shape (T, d)."""
+    is_limited: Array
+    """In which columns few values, far from all others, are limited, shape (d,)."""
 
 
 def column_differences(
@@ -63,11 +72,13 @@ def column_differences(
 ) -> ColumnDifferences:
     """Return in which columns of the rows, shape (N, d), groups differ.
 
-    The rest that a group is compared with are the other groups left at its step.
+    The rest that a group is compared with are the other groups left at its step. Few values far
+    from all others are limited, as they would make means and spreads alone.
     """
     d = X.shape[1]
-    scaled = in_units(X)
-    functions = _DistributionFunctions.from_rows(scaled, design)
+    near = clipped(X, LIMIT_RANGES)
+    is_limited = np.isfinite(far_limits(in_units(X))[0])
+    functions = _DistributionFunctions.from_rows(clipped(X), design)
     F, W = functions.F, functions.W
     Z = sums_centred(F, design.sizes, design.strata)
     values = np.empty((d, sums.n_relabelings))
@@ -81,8 +92,8 @@ def column_differences(
     pooled = F.sum(axis=0) / N
     spread = N * (pooled * (1 - pooled)) @ W
     shares = np.divide(values[:, 0], spread, out=np.zeros(d), where=spread > 0)
-    shifts = by_step(design, steps, lambda left, units: _shifts(scaled[units[design.unit]], left))
-    spreads = by_step(design, steps, lambda left, units: _spreads(scaled[units[design.unit]], left))
+    shifts = by_step(design, steps, lambda left, units: _shifts(near[units[design.unit]], left))
+    spreads = by_step(design, steps, lambda left, units: _spreads(near[units[design.unit]], left))
     features = []
     for column, p in enumerate(table.corrected.tolist()):
         group = int(added[:, column].argmax())
@@ -94,13 +105,14 @@ def column_differences(
                 str(design.names[group]),
                 float(shifts[group, column]),
                 float(spreads[group, column]),
+                bool(is_limited[column]),
             )
         )
     features.sort(key=lambda each: (each.p_value, -each.share))
     # As shares of each column's spread, so that columns of different units can be compared.
     relative = np.divide(from_rest, spread, out=np.zeros_like(from_rest), where=spread > 0)
     columns = tuple(relative.argmax(axis=1).tolist())
-    return ColumnDifferences(tuple(features), columns, shifts, spreads)
+    return ColumnDifferences(tuple(features), columns, shifts, spreads, is_limited)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isnan, log
 from typing import Any
 
@@ -64,6 +64,9 @@ class GroupDifference:
     p_tolerance: float | None = None
     """For a distance of more than the tolerance from the rest, corrected for the number of groups:
     approximate, and never below ``p_value``. None without a tolerance."""
+    is_limited: bool = False
+    """Whether few values of that column are far from all others: ``shift`` and ``spread`` are then
+    computed with these values limited to 3 interquartile ranges from the quartiles."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class _Change:
     spread: float
     rest: str = "the others"
     shares: tuple[float, float] | None = None
+    is_limited: bool = False
 
     @property
     def kind(self) -> str:
@@ -119,8 +123,16 @@ class _Change:
         shares = None
         if self.shares is not None:
             shares = self.shares[1], self.shares[0]
-        n, n_rest = self.n_rest, self.n
-        return _Change(self.rest, n, n_rest, self.column, -self.shift, spread, self.group, shares)
+        return replace(
+            self,
+            group=self.rest,
+            rest=self.group,
+            n=self.n_rest,
+            n_rest=self.n,
+            shift=-self.shift,
+            spread=spread,
+            shares=shares,
+        )
 
     @property
     def words(self) -> str:
@@ -131,15 +143,21 @@ class _Change:
             if INDICATOR not in name:
                 name = f"{name} = 1"
             return f"{name} in {own} of the rows of {self.group} and {others} of {self.rest}"
-        kind = self.kind
+        kind, limited = self.kind, ""
+        if self.is_limited:
+            limited = "a few extreme values are limited"
         if kind == "mean":
+            if limited:
+                limited = f" ({limited})"
             words = shift_words(self.shift, f"in {self.group} than in {self.rest}")
-            return f"{self.column}, whose mean is {words}"
+            return f"{self.column}, whose mean is {words}{limited}"
         if kind == "spread":
             more = "less"
             if self.spread > 1:
                 more = "more"
             times = f"its standard deviation is {self.spread:.2g} times that in {self.rest}"
+            if limited:
+                times = f"{times}; {limited}"
             return f"{self.column}, which varies {more} in {self.group} ({times})"
         return f"{self.column}, in the shape of its distribution rather than its mean or spread"
 
@@ -189,7 +207,8 @@ class GroupResult(Result):
     clusters_by : str or None
         The name of the column of clusters, "" if it has no name; None without clusters.
     n_copies : int
-        Rows that equal an earlier row of their group; 0 with clusters or pairs.
+        Rows that equal an earlier row of their group; 0 with clusters or pairs, and where these are
+        ties of the only column that varies.
     row_order : RowOrder or None
         In which ``column`` rows of a group that follow each other are alike beyond chance, as in a
         time series, and their rank ``correlation``; None if they are not, and with clusters or
@@ -448,7 +467,16 @@ class GroupResult(Result):
         """Return how the group that adds most to a column's difference differs in it."""
         (group,) = (one for one in self.groups if str(one.group) == each.group)
         rest = self._name_of_rest(group)
-        return _Change(each.group, group.n, group.n_rest, each.name, each.shift, each.spread, rest)
+        return _Change(
+            each.group,
+            group.n,
+            group.n_rest,
+            each.name,
+            each.shift,
+            each.spread,
+            rest,
+            is_limited=each.is_limited,
+        )
 
     def _name_of_rest(self, each: GroupDifference) -> str:
         """Return what the rest of a group are called: by their name if they are one group."""
@@ -467,6 +495,7 @@ class GroupResult(Result):
             each.spread,
             self._name_of_rest(each),
             each.shares,
+            each.is_limited,
         )
 
     def change_text(self, each: GroupDifference) -> str:

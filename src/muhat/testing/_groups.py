@@ -17,7 +17,7 @@ from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
 from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest, spectral_gram
-from muhat.testing._copies import RowCounts
+from muhat.testing._copies import RowCounts, are_ties
 from muhat.testing._designs import Codes, GroupDesign, encode, repeated_rows
 from muhat.testing._distances import Distance
 from muhat.testing._group_columns import ColumnDifferences, column_differences, shares_of_ones
@@ -454,8 +454,15 @@ def _title_of(codes: dict[str, Codes], what: str) -> str | None:
 
 
 def _n_copies(rows: Array, codes: dict[str, Codes]) -> int:
-    """Return how many rows equal an earlier one of their group; 0 with units of several rows."""
+    """Return how many rows equal an earlier one of their group.
+
+    It is 0 with units of several rows, and where equal rows are ties of a single column.
+    """
     if "clusters" in codes or "pairs" in codes:
+        return 0
+    group = codes["groups"].codes
+    samples = [rows[group == each] for each in range(int(group.max()) + 1)]
+    if are_ties(samples):
         return 0
     labelled = np.column_stack([rows, codes["groups"].codes])
     return RowCounts.from_batch(SampleBatch(labelled, 0)).n_copies
@@ -521,6 +528,7 @@ def _group_differences(
                 float(columns.spreads[t, column]),
                 shares[t],
                 p_tolerance,
+                bool(columns.is_limited[column]),
             )
         )
     return tuple(sorted(groups, key=_most_different_first))

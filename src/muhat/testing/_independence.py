@@ -222,6 +222,7 @@ class IndependenceTest(PermutationTest):
             correlation=permuted.correlation,
             rank_correlation=pairs.rank_correlation,
             explained=pairs.explained,
+            contrast=pairs.contrast,
             x_names=pairs.x.names,
             y_names=pairs.y.names,
             n_copies=pairs.n_copies,
@@ -278,7 +279,7 @@ class IndependenceTest(PermutationTest):
             got = f"{len(x.rows)} and {len(y.rows)}"
             raise MuhatError("IndependenceTest", "X and Y must have the same number of rows", got)
         form = _gram_form(gram, x, y, self.max_rows_dense)
-        pairs = Pairs.count_copies(x, y, distinct=bool(self.distinct))
+        pairs = Pairs.count_copies(x, y, distinct=bool(self.distinct)).with_contrast()
         for statistic in statistics:
             if isinstance(statistic, ShrunkCovariance):
                 statistic.check(pairs.n)

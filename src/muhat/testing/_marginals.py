@@ -193,24 +193,26 @@ def in_units(rows: Array) -> Array:
     return np.ldexp(rows, -exponents)
 
 
-def far_limits(rows: Array) -> tuple[Array, Array]:
+def far_limits(rows: Array, ranges: float = FAR_RANGES) -> tuple[Array, Array]:
     """Return between which values a column counts; infinite, unless few rows make its spread.
 
-    Labels have no say in it, so that p-values stay exact.
+    The limits are ``ranges`` interquartile ranges from the quartiles. Labels have no say in it, so
+    that p-values stay exact.
     """
-    low, high = np.quantile(rows, [0.25, 0.75], axis=0)
-    width = high - low
-    low, high = low - FAR_RANGES * width, high + FAR_RANGES * width
+    first, third = np.quantile(rows, [0.25, 0.75], axis=0)
+    width = third - first
+    low, high = first - FAR_RANGES * width, third + FAR_RANGES * width
     far_share = ((rows < low) | (rows > high)).mean(axis=0)
     is_far = (width > 0) & (rows.std(axis=0) > MAX_SPREAD_RATIO * width / NORMAL_RANGE)
     is_far &= far_share <= MAX_FAR_SHARE
+    low, high = first - ranges * width, third + ranges * width
     return np.where(is_far, low, -np.inf), np.where(is_far, high, np.inf)
 
 
-def clipped(rows: Array) -> Array:
+def clipped(rows: Array, ranges: float = FAR_RANGES) -> Array:
     """Return columns in units of a power of two, few values far from all others brought near."""
     scaled = in_units(rows)
-    return in_units(np.clip(scaled, *far_limits(scaled)))
+    return in_units(np.clip(scaled, *far_limits(scaled, ranges)))
 
 
 def shifts_between(x: ColumnMoments, y: ColumnMoments) -> Array:

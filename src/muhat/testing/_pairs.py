@@ -13,6 +13,7 @@ from muhat.data import ColumnMoments, SampleBatch
 from muhat.data._copies import EqualRows
 from muhat.errors import MuhatError
 from muhat.kernels import Kernel, Precomputed
+from muhat.testing._contrast import ValueContrast
 from muhat.testing._distances import features_for, ranks_among
 from muhat.testing._explained import ExplainedVariance
 from muhat.testing._gram import PooledSpectrum
@@ -77,6 +78,8 @@ class Pairs:
     """Whether rows equal in x are mostly equal in y, beyond what repeated values explain."""
     copies_can_be_dropped: bool
     """Whether no two of the pairs that would stay are equal in x, or none in y."""
+    contrast: ValueContrast | None = None
+    """Between which values of a text column the other side differs most."""
 
     @classmethod
     def count_copies(cls, x: PairSide, y: PairSide, distinct: bool) -> Pairs:
@@ -138,6 +141,13 @@ class Pairs:
         if self.x.has_row_numbers or self.y.has_row_numbers or self.constant:
             return None
         return ExplainedVariance.from_rows(self.x.rows, self.y.rows)
+
+    def with_contrast(self) -> Pairs:
+        """Return the pairs with their contrast, which takes rows that are not standardized."""
+        if self.x.has_row_numbers or self.y.has_row_numbers:
+            return self
+        x, y = self.x, self.y
+        return replace(self, contrast=ValueContrast.from_sides(x.rows, x.names, y.rows, y.names))
 
     @property
     def standardized(self) -> Pairs:

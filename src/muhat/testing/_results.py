@@ -12,6 +12,7 @@ from muhat._summary import FOUND, NEUTRAL, HtmlReprMixin, Summary
 from muhat._text import agree, count, listed
 from muhat._wording import is_at_floor, p_value_text
 from muhat.kernels import Kernel
+from muhat.testing._contrast import ValueContrast
 from muhat.testing._explained import ExplainedVariance
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._row_order import RowOrder, pairs_note
@@ -254,6 +255,9 @@ class IndependenceResult(Result):
     explained : ExplainedVariance or None
         The share of the variance of one column that the other side explains, by groups of its
         values or by bins: where one side is one column, and the other is one too or has few values.
+    contrast : ValueContrast or None
+        The values of a text column between which the other side differs most, where one side is the
+        indicators of a text column, and the other side too or a single column.
     x_names, y_names : tuple of str or None
         The names of the columns, where data frames were given.
     n_copies : int
@@ -290,6 +294,7 @@ class IndependenceResult(Result):
     rank_correlation: float | None = None
     p_value_distinct: float | None = None
     explained: ExplainedVariance | None = None
+    contrast: ValueContrast | None = None
     row_order: tuple[RowOrder, RowOrder] | None = None
 
     def _finding(self, level: float) -> str:
@@ -311,6 +316,8 @@ class IndependenceResult(Result):
         strength = ""
         if self.p_value_distinct is None or self.p_value_distinct <= level:  # not made by copies
             strength = self._direction(x, y) or self._explained_text(x, y)
+            if self.contrast is not None:
+                strength += f" {self.contrast.words}"
         are = f"{x} and {y} are dependent{at_level(self.p_value, level)}"
         found = f"{are} ({rows}).{limit}{strength}{self._on_copies}"
         return f"{found} {pairs_note(self.row_order, self.n)}".rstrip()
@@ -405,6 +412,7 @@ class IndependenceResult(Result):
             "correlation": self.correlation,
             "rank_correlation": self.rank_correlation,
             "explained": None if self.explained is None else asdict(self.explained),
+            "contrast": None if self.contrast is None else asdict(self.contrast),
             "n_copies": self.n_copies,
             "p_value_distinct": self.p_value_distinct,
             "distinct": self.distinct,

@@ -22,8 +22,13 @@ from muhat.testing._tolerance import Tolerance
 from muhat.testing._wording import (
     change_text,
     change_title,
+    quoted_name,
+    repeated_text,
     size_text,
 )
+
+N_FAR_VALUES = 3
+"""Columns with a far value that repeats, besides the one that differs most, that are named."""
 
 FEW_ROWS = 8
 """Rows of the smaller sample below which a verdict says that only large differences show."""
@@ -152,6 +157,9 @@ class TwoSampleResult(Result):
     are_copied_whole : bool
         Whether rows repeat as a whole: every column that varies has as many values as there are
         different rows.
+    are_ties : bool
+        Whether only one column varies and its equal values are no sign of copied rows, as most
+        values occur once.
     """
 
     n: int
@@ -174,6 +182,7 @@ class TwoSampleResult(Result):
     row_order: RowOrder | None = None
     block_length: int | None = None
     are_copied_whole: bool = False
+    are_ties: bool = False
 
     @property
     def witness_x(self) -> Array:
@@ -238,10 +247,21 @@ class TwoSampleResult(Result):
             self._few_rows_text(level),
             self._tolerance_text(level),
             self._where(level),
+            self._far_values_text(level),
             self._copies_text(self.p_value <= level),
             self._row_order_text(level),
         ]
         return " ".join(filter(None, sentences))
+
+    def _far_values_text(self, level: float) -> str:
+        """Return which far values, such as 9999, repeat in columns that are not named already."""
+        sentences = []
+        for place, each in enumerate(self.features):
+            is_named = place == 0 and max(self.p_value, each.p_value) <= level
+            if each.repeated is not None and not is_named:
+                found = f"In {quoted_name(each.name)}, {repeated_text(each, self.names)}."
+                sentences.append(f"{found} It is far from all others.")
+        return " ".join(sentences[:N_FAR_VALUES])
 
     def _few_rows_text(self, level: float) -> str:
         """Return that few rows show little, where they show nothing."""
@@ -299,6 +319,8 @@ class TwoSampleResult(Result):
 
     def _copies_text(self, is_found: bool) -> str:
         n = self.n + self.m
+        if self.are_ties:
+            return ""
         return copies_note(
             self.n_copies, self.n_shared, n, self.names, is_found, self.are_copied_whole
         )

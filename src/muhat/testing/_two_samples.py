@@ -24,7 +24,7 @@ from muhat.testing._base import (
     checked_names,
     samples_of_matrix,
 )
-from muhat.testing._copies import are_copied_whole, distinct_rows
+from muhat.testing._copies import are_copied_whole, are_ties, distinct_rows
 from muhat.testing._distances import Distance, LargestRankDifference
 from muhat.testing._gram import PooledGram
 from muhat.testing._ladder import as_kernels, check_distances, kernels_at_bandwidths
@@ -635,6 +635,7 @@ class _Samples:
             "are_copied_whole": are_copied_whole(
                 np.concatenate([self.x.drawn.rows, self.y.drawn.rows])
             ),
+            "are_ties": are_ties([self.x.drawn.rows, self.y.drawn.rows]),
         }
 
     @property
