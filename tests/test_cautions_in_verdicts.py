@@ -135,6 +135,23 @@ def test_ties_of_a_single_column_are_not_called_copies(command):
     assert "60 of the 120 rows are exact copies" in verdict_of(command, "twice.csv", "--by", "shop")
 
 
+@pytest.mark.parametrize("command", ["test", "groups"])
+def test_equal_answers_on_a_scale_are_not_called_copies(command):
+    """With two questions and five answers, many persons answer alike; copied forms are named."""
+    rng = np.random.default_rng(0)
+    shop = np.repeat(["a", "b"], 60)
+    mood = rng.normal(np.where(shop == "a", 2.6, 3.8), 0.6)
+    answers = np.clip(np.rint(mood[:, None] + rng.normal(size=(120, 2))), 1, 5)
+    table = pd.DataFrame(answers, columns=["service", "price"]).assign(shop=shop)
+    table.to_csv("answers.csv", index=False)
+    verdict = verdict_of(command, "answers.csv", "--by", "shop")
+    assert "differ (p ≤ 0.001)" in verdict
+    assert "copies" not in verdict
+    table["minutes"] = rng.lognormal(2, 1, 120)  # no two are equal unless a form is entered twice
+    pd.concat([table, table[:12]]).to_csv("twice.csv", index=False)
+    assert "12 of the 132 rows are exact copies" in verdict_of(command, "twice.csv", "--by", "shop")
+
+
 def test_errors_of_large_values_are_written_out():
     rng = np.random.default_rng(0)
     x = rng.uniform(size=60)

@@ -21,6 +21,9 @@ MIN_COPIED_ROWS = 20
 MIN_SHARE_REPEATED = 0.9
 """The share of the values of a single column that repeat from which on its rows may be copies."""
 
+MAX_EQUAL_RATIO = 2
+"""Pairs of equal rows, per pair that independent columns would have, up to which they are ties."""
+
 MIN_SHARE_NAMED = 0.01
 """The share of copies among the rows from which a verdict mentions them."""
 
@@ -99,19 +102,36 @@ def are_copied_whole(rows: Array) -> bool:
 
 
 def are_ties(samples: Sequence[Array]) -> bool:
-    """Return whether equal rows are ties in the only column that varies, rather than copies.
+    """Return whether equal rows are to be expected of values that recur, rather than copies.
 
-    In a sample with copied rows nearly every value occurs more than once.
+    Several columns: if they were independent, there would be at least half as many pairs of equal
+    rows. One column: in a sample with copied rows nearly every value occurs more than once.
     """
     rows = np.concatenate(samples)
     varying = np.flatnonzero(rows.min(axis=0) < rows.max(axis=0))
-    if len(varying) != 1:
-        return False
+    if len(varying) == 1:
+        return not any(_is_repeated(sample[:, varying[0]]) for sample in samples)
+    equal, expected = 0.0, 0.0
     for sample in samples:
-        counts = np.unique(sample[:, varying[0]], return_counts=True)[1]
-        if (counts > 1).mean() >= MIN_SHARE_REPEATED:
-            return False
-    return True
+        n = len(sample)
+        by_chance = 1.0
+        for column in varying:
+            by_chance *= _equal_pairs(sample[:, column]) / max(1, n * (n - 1) // 2)
+        equal += _equal_pairs(hashed_rows(sample))
+        expected += by_chance * (n * (n - 1) // 2)
+    return 0 < equal <= MAX_EQUAL_RATIO * expected
+
+
+def _equal_pairs(values: Array) -> float:
+    """Return how many pairs of values are equal."""
+    counts = np.unique(values, return_counts=True)[1].astype(float)
+    return float((counts * (counts - 1)).sum() / 2)
+
+
+def _is_repeated(values: Array) -> bool:
+    """Whether nearly every value occurs more than once."""
+    counts = np.unique(values, return_counts=True)[1]
+    return bool((counts > 1).mean() >= MIN_SHARE_REPEATED)
 
 
 def copies_note(

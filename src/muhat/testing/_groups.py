@@ -456,16 +456,15 @@ def _title_of(codes: dict[str, Codes], what: str) -> str | None:
 def _n_copies(rows: Array, codes: dict[str, Codes]) -> int:
     """Return how many rows equal an earlier one of their group.
 
-    It is 0 with units of several rows, and where equal rows are ties of a single column.
+    It is 0 with units of several rows, and where equal rows are ties of values that recur.
     """
     if "clusters" in codes or "pairs" in codes:
         return 0
     group = codes["groups"].codes
-    samples = [rows[group == each] for each in range(int(group.max()) + 1)]
-    if are_ties(samples):
+    n_copies = RowCounts.from_batch(SampleBatch(np.column_stack([rows, group]), 0)).n_copies
+    if n_copies == 0 or are_ties([rows[group == each] for each in np.unique(group)]):
         return 0
-    labelled = np.column_stack([rows, codes["groups"].codes])
-    return RowCounts.from_batch(SampleBatch(labelled, 0)).n_copies
+    return n_copies
 
 
 def _row_order(rows: Array, codes: dict[str, Codes], names: tuple[str, ...]) -> RowOrder | None:

@@ -158,8 +158,7 @@ class TwoSampleResult(Result):
         Whether rows repeat as a whole: every column that varies has as many values as there are
         different rows.
     are_ties : bool
-        Whether only one column varies and its equal values are no sign of copied rows, as most
-        values occur once.
+        Whether equal rows are to be expected, as values recur, and are no sign of copied rows.
     """
 
     n: int
