@@ -160,6 +160,7 @@ def test_a_truncated_array_is_refused(tmp_path):
 def test_an_unknown_ending_is_refused_with_those_that_are_known(tmp_path, name):
     sentence = refused(written(tmp_path, "1,2\n", name))
     assert all(ending in sentence for ending in ENDINGS)
+    assert ("save the sheet as a CSV file" in sentence) == (name == "data.xlsx")
 
 
 def test_blank_lines_only_are_refused(tmp_path):

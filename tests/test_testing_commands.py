@@ -205,6 +205,8 @@ def test_text_columns_become_indicators(files):
         "in 'kind'",
         "--drop kind",
     )
+    a.assign(kind=[f"2024-01-{1 + row % 28:02}" for row in range(40)]).to_csv("a.csv", index=False)
+    assert_refused(run("test", "a.csv", "b.csv", "--one-hot"), "they are dates; leave it out with")
     a.assign(kind=[1.5, 2.5] * 20).to_csv("a.csv", index=False)
     assert_refused(
         run("test", "a.csv", "b.csv", "--one-hot"),

@@ -13,6 +13,7 @@ import muhat
 from muhat import MMD, DriftDetector, IndependenceTest, Laplacian, Precomputed, TwoSampleTest, mmd
 from muhat.data import ColumnMoments, DataSet, SampleBatch
 from muhat.data._copies import EqualRows
+from muhat.errors import MuhatError
 from muhat.figures import differences_bars
 from muhat.kernels import Function, Gaussian
 from muhat.testing._copies import RowCounts
@@ -593,3 +594,8 @@ def test_copies_are_named_also_where_every_row_has_many():
     few = rng.integers(0, 3, size=(240, 2)).astype(float)  # nine different rows
     moved = few[:99] + np.array([1, 0])
     assert "copies" not in TwoSampleTest(n_permutations=99).test(moved, few).verdict()
+
+
+def test_two_samples_cannot_have_one_name():
+    with pytest.raises(MuhatError, match="names must be different, got"):
+        TwoSampleTest().test(np.arange(5.0), np.arange(6.0), names=("shop", "shop"))

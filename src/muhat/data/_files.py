@@ -56,6 +56,9 @@ __all__ = ["DataSet", "FileBatchError", "FileBatches", "open_batches", "read_tab
 MAX_COMPRESSION = 20
 """How many times smaller gzip makes text of numbers, at most."""
 
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
+"""Endings of files that a spreadsheet program can save as CSV."""
+
 MAX_VALUES_PROBED = 100_000
 """About the most values that are used to guess a column's role."""
 
@@ -566,9 +569,10 @@ def _opened(path: Path, who: str, selection: ColumnSelection, separator: str | N
         if path.suffix:
             got = f"the ending {path.suffix!r}"
         needed = f"a file ending in {', '.join(ENDINGS)} is needed"
-        raise FileError(
-            who, needed, got, "convert the file, or rename it if only its ending is wrong"
-        )
+        advice = "convert the file, or rename it if only its ending is wrong"
+        if path.suffix.lower() in SPREADSHEETS:
+            advice = "save the sheet as a CSV file (in Excel: CSV UTF-8)"
+        raise FileError(who, needed, got, advice)
     if ending.removesuffix(".gz") in TEXT_ENDINGS:
         return TextTable(path, who, selection, separator)
     if separator is not None:

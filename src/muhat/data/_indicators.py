@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from muhat._files import FileError
 from muhat._messages import option
 from muhat.data._layout import have_decimal_commas
-from muhat.data._selection import INDICATOR, text_column_of
+from muhat.data._selection import INDICATOR, is_date, text_column_of
 
 __all__ = ["alike_values_note", "check_few_values", "check_no_indicators", "indicators_of"]
 
@@ -25,6 +25,8 @@ def check_few_values(name: str, values: Collection[str]) -> None:
         advice = f"leave it out with {option('drop', name)}"
         if have_decimal_commas(values):
             advice = f"use {option('decimal', ',')} if it has decimal commas, or {advice}"
+        if all(map(is_date, values)):
+            advice = f"they are dates; {advice}"
         needed = f"a column of text needs {at_most}"
         raise FileError(option("one_hot"), needed, f"more in {name!r}", advice)
 

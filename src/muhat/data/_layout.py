@@ -47,6 +47,9 @@ BOOLEANS = {"true": 1.0, "false": 0.0}
 DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 """A number with a decimal comma."""
 
+SAVE_AS_UTF_8 = "save it as UTF-8 (in Excel: CSV UTF-8)"
+"""Advice on files of other encodings."""
+
 SEPARATORS = "\t;,| "
 """Separators in the order they are tried. The semicolon comes before the comma: where it divides
 all lines alike, commas may be decimal. A space stands for any blanks."""
@@ -290,7 +293,7 @@ def open_text(path: Path, who: str) -> Iterator[TextIO]:
             yield TextIOWrapper(file, encoding, "surrogateescape")
         except UnicodeDecodeError as problem:
             needed = "text in UTF-8 is needed"
-            raise RowsError(who, needed, "other bytes", "save it as UTF-8") from problem
+            raise RowsError(who, needed, "other bytes", SAVE_AS_UTF_8) from problem
 
 
 def check_text(who: str, text: str, number: int) -> None:
@@ -300,8 +303,8 @@ def check_text(who: str, text: str, number: int) -> None:
         advice = "check that it is a text file, saved as UTF-8"
         raise RowsError(who, "text is needed", "binary data", advice, place, at_row=True)
     if any("\udc80" <= character <= "\udcff" for character in text):
-        advice = "save it as UTF-8"
-        raise RowsError(who, "text in UTF-8 is needed", "other bytes", advice, place, at_row=True)
+        needed = "text in UTF-8 is needed"
+        raise RowsError(who, needed, "other bytes", SAVE_AS_UTF_8, place, at_row=True)
 
 
 def uncommented(lines: Iterable[str]) -> Iterator[str]:

@@ -269,7 +269,10 @@ class TwoSampleTest(PermutationTest):
         if names is not None:
             if isinstance(names, str) or len(names) != 2:
                 raise MuhatError("TwoSampleTest", "names must be two strings", repr(names))
-            return str(names[0]), str(names[1])
+            first, second = map(str, names)
+            if first == second:
+                raise MuhatError("TwoSampleTest", "names must be different", repr(names))
+            return first, second
         if is_series(X) and is_series(Y) and str(X.name) != str(Y.name):
             return str(X.name), str(Y.name)
         if not isinstance(X, DataSet | FileBatches) or not isinstance(Y, DataSet | FileBatches):
