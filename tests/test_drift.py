@@ -96,7 +96,7 @@ def test_drift_is_found_and_remembered():
     assert all(each.test is None for each in detector.history_)
     assert detector.spent_ == pytest.approx(5 * 0.05 / 200)
     assert detector.verdict().startswith(
-        "Drift detected in 2 of 5 batches: batch 4, batch 5. (The probability of any false "
+        "Drift detected in 2 of 5 batches: batch 4, batch 5. Largest change in batch 5: mean of "
     )
     display = DriftDisplay.from_detector(detector).plot()
     assert [text.get_text() for text in display.ax_.get_xticklabels()] == [
@@ -400,7 +400,7 @@ def test_new_files_get_a_table_a_verdict_and_a_time_line(files):
     )
     assert lines[-1] == "Figure: drift.svg"
     assert lines[-2].startswith(
-        "Drift detected in 1 of 3 batches: week3.parquet. (The probability of any false alarm"
+        "Drift detected in 1 of 3 batches: week3.parquet. Largest change in week3.parquet: mean of"
     )
     assert lines[-3].startswith(
         "Drift detected in week3.parquet (30 rows, p ≤ 0.000125). Largest change: mean of 'b', "

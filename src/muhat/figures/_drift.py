@@ -130,12 +130,13 @@ def changes_bars(batch: DriftResult, which: str) -> Bars:
     """Return the columns of a batch that changed most; ``which`` says which batch it is."""
     bars = []
     for each in batch.features[:MAX_BARS]:
-        bars.append(Bar(each.name, each.share, size_text(each, LEVEL)))
+        bars.append(Bar(each.name, each.share, size_text(each, LEVEL), each.p_value <= LEVEL))
     name = shortened(batch.name, 60)
     return Bars(
         "The most changed columns",
         f"The columns of {name}, {which}. Bars: the energy distance of each column from the "
-        "reference, which measures changes of any kind, not only of the mean.",
+        "reference, which measures changes of any kind, not only of the mean. Grey: the corrected "
+        f"p-value is above {LEVEL:g}.",
         ("column", change_title("the reference", name)),
         bars,
         axis="energy distance, as a share of its maximum",

@@ -305,10 +305,14 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         many = count(self.n_batches_, "batch")
         left_out = [self._too_few_text(), self._dropped_text()]
         if self.n_alarms_:
-            names = [each.name for each in self.history_ if each.is_alarm]
+            alarms = [each for each in self.history_ if each.is_alarm]
             found = f"Drift detected in {self.n_alarms_:,} of {many}"
-            found = f"{found}: {_latest(names, self.n_alarms_)}."
-            parts = [found, *left_out, self._bound_text(), self._alike_text()]
+            names = _latest([each.name for each in alarms], self.n_alarms_)
+            changed = ""
+            if alarms:
+                changed = alarms[-1].change_sentence(f"in {alarms[-1].name}")
+            parts = [f"{found}: {names}.", changed, *left_out]
+            parts += [self._bound_text(), self._alike_text()]
         else:
             found = f"No drift detected in any of {many}."
             parts = [found, self._closest_text(), *left_out]

@@ -177,10 +177,10 @@ class DriftResult(HtmlReprMixin):
             return f"{too_few} ({rows}, {p}). {self._needed_text}."
         if not self.is_alarm:
             return f"No drift detected in {self.name} ({rows}, {p}). {self._needed_text}."
-        names = ("the reference", self.name)
-        found = f"Drift detected in {self.name} ({rows}, {p}). {self._where(names)}".rstrip()
+        found = f"Drift detected in {self.name} ({rows}, {p}). {self.change_sentence()}".rstrip()
         n = self.n + self.n_reference
-        notes = [copies_note(self.n_copies, self.n_shared, n, names), self.row_order_note]
+        copies = copies_note(self.n_copies, self.n_shared, n, ("the reference", self.name))
+        notes = [copies, self.row_order_note]
         return " ".join(filter(None, [found, *notes]))
 
     @property
@@ -198,18 +198,19 @@ class DriftResult(HtmlReprMixin):
             return ""
         return self.features[0].name
 
-    def _where(self, names: tuple[str, str]) -> str:
-        """Return which column changed most, and in which direction."""
+    def change_sentence(self, of_batch: str = "") -> str:
+        """Return which column changed most, and in which direction; ``of_batch`` is "in NAME"."""
+        where = f" {of_batch}".rstrip()
         if not self.most_changed:
             if len(self.features) < 2:
                 return ""
             return (
-                "No single column changed significantly: the change is in how columns vary "
+                f"No single column changed significantly{where}: the change is in how columns vary "
                 "together, or in small changes of many columns."
             )
-        sizes = (max(2, self.n_reference), self.n)
+        sizes, names = (max(2, self.n_reference), self.n), ("the reference", self.name)
         change = change_text(self.features[0], sizes, names, "than in the reference")
-        return f"Largest change: {change}."
+        return f"Largest change{where}: {change}."
 
     @property
     def _needed_text(self) -> str:
