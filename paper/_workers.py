@@ -53,6 +53,7 @@ class TaskCall:
 @contextmanager
 def process_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Give processes that compute tasks; after an error they end at once."""
+    others = active_children()
     pool = ProcessPoolExecutor(n_jobs, get_context("spawn"), _start_worker)
     try:
         # A terminal sends Ctrl-C to all processes. Workers inherit that they ignore it.
@@ -62,7 +63,7 @@ def process_pool(n_jobs: int) -> Iterator[ProcessPoolExecutor]:
         signal.signal(signal.SIGINT, handler)
         yield pool
     except BaseException:
-        for worker in active_children():
+        for worker in set(active_children()).difference(others):
             worker.kill()
         raise
     finally:

@@ -126,7 +126,7 @@ def _ellipse_texts(labels: Sequence[str], errors: Array) -> tuple[str, str]:
     if not is_known.any():
         return "no ellipses: errors not known", "How uncertain the places are is not known."
     if len(labels) > MAX_LABELS:
-        return "no ellipses: too many groups", "Ellipses of so many groups are not drawn."
+        return "no ellipses: too many groups", "There are too many groups to draw ellipses."
     note = "ellipses: two standard errors"
     sentence = "The half-axes of the ellipses are two standard errors."
     if is_known.all():
