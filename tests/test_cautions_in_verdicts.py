@@ -152,6 +152,18 @@ def test_equal_answers_on_a_scale_are_not_called_copies(command):
     assert "12 of the 132 rows are exact copies" in verdict_of(command, "twice.csv", "--by", "shop")
 
 
+@pytest.mark.parametrize("command", ["test", "groups"])
+def test_rows_that_are_copied_many_times_are_named(command):
+    """Of 20 lakes each row is there six times: values are rounded, so that some are equal too."""
+    rng = np.random.default_rng(0)
+    lakes = pd.DataFrame(rng.normal(7, 1, size=(40, 3)).round(1), columns=["ph", "oxygen", "iron"])
+    lakes["month"] = np.repeat(["May", "June"], 20)
+    lakes.loc[20:, "ph"] += 2
+    pd.concat([lakes] * 6).to_csv("lakes.csv", index=False)
+    verdict = verdict_of(command, "lakes.csv", "--by", "month")
+    assert "200 of the 240 rows are exact copies of another row of the same" in verdict
+
+
 def test_errors_of_large_values_are_written_out():
     rng = np.random.default_rng(0)
     x = rng.uniform(size=60)

@@ -279,8 +279,7 @@ def test_a_level_that_no_number_of_permutations_reaches_is_refused(monkeypatch):
 
 
 NEEDED = (
-    "An alarm needs p ≤ 0.00025: the limit is this strict because it bounds the probability of any "
-    "false alarm over all batches, also those to come"
+    "An alarm needs p ≤ 0.00025, so that false alarms are rare over all batches, also those to come"
 )
 """What a verdict says about the level of a batch."""
 

@@ -869,7 +869,7 @@ def test_a_verdict_says_which_deviations_names_clusters_and_speaks_of_single_row
     test = GroupTest(n_permutations=99)
     paired = test.test(X, groups, pairs=unit).verdict()
     assert paired.endswith(
-        "(SD) are of single rows within pairs by patient, without the differences between groups."
+        "(SD) are those of rows of the same patient, without the difference between groups."
     )
     clusters = test.test(X, np.repeat(["a", "b"], 20), clusters=unit).verdict()
     assert (

@@ -216,7 +216,7 @@ def test_two_groups_are_said_to_differ_by_more_or_not():
     far = tolerance_test(0.2).test(X, groups).verdict()
     near = tolerance_test(0.9).test(X, groups).verdict()
     assert "They differ by more than the tolerance (approximate p" in far
-    assert "(approximate p ≤ 0.01): the distance (MMD) is " in far
+    assert "(approximate p ≤ 0.01): the estimated distance (MMD) is " in far
     assert " against a tolerance of 0.2." in far
     assert "They do not detectably differ by more than the tolerance (approximate p = " in near
     assert " against a tolerance of 0.9." in near
@@ -275,7 +275,7 @@ def test_two_samples_have_the_tolerance_of_two_groups():
     assert found.tolerance.p_value <= 0.01
     assert "They differ by more than the tolerance (approximate p " in found.verdict()
     distance = f"{found.tolerance.distance:.2g} against a tolerance of 0.2."
-    assert f": the distance (MMD) is {distance}" in found.verdict()
+    assert f": the estimated distance (MMD) is {distance}" in found.verdict()
     assert " standard deviations is about as large as the tolerance." in found.verdict()
     nothing = test.test(Y[:25], Y[25:])
     assert nothing.p_value > 0.05

@@ -238,7 +238,7 @@ def test_columns_without_noise_do_not_make_all_components_count():
     assert pca.n_components_ == 3 < choice.best
     assert choice.explained[2] < 0.95 <= choice.explained[3]
     assert (
-        "the fewest that explain 95 %. More would explain the rest better."
+        "in rows left out of the fit. No fewer explain 95 %."
         in describe_components(pca, X).verdict()
     )
 

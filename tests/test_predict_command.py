@@ -460,7 +460,7 @@ def test_left_out_errors_that_are_alike_in_neighbouring_rows_are_named(folder):
     sentence = (
         "Errors of neighbouring training rows are alike (rank correlation "
         f"{correlation:.2f}), as in a time series: if the training rows are in time order, R² and "
-        "intervals are too optimistic for later rows."
+        "intervals may be far too optimistic for later rows."
     )
     assert correlation > 0.5
     assert sentence in found["verdict"]

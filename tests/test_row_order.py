@@ -14,9 +14,8 @@ from muhat.__main__ import command_line
 from muhat.testing._row_order import RowOrder, groups_note, pairs_note, row_order_note
 
 CAUTION = "Caution: neighbouring rows are alike"
-IF_NOT_SORTED = (
-    "This is harmless if independent rows were merely sorted; otherwise the true p-value is larger"
-)
+MAY_BE_CHANCE = "If they depend on each other, as in a time series, this may be chance"
+SORTED = "If independent rows were only sorted, p is right."
 FEW = ["--permutations", "99"]
 N_WARM_UP = 200
 
@@ -116,8 +115,8 @@ def test_the_verdict_on_two_samples_says_it_and_what_to_do():
     length = result.row_order.block_length
     assert result.verdict().endswith(
         f" {CAUTION} (rank correlation {result.row_order.correlation:.2f} in "
-        f"{result.row_order.column}), as in a time series. {IF_NOT_SORTED}: "
-        f"use block_length={length}."
+        f"{result.row_order.column}). {MAY_BE_CHANCE}: "
+        f"use block_length={length}. {SORTED}"
     )
     assert result.to_dict()["row_order"]["block_length"] == length
     with_blocks = TwoSampleTest(n_permutations=99, block_length=length)
@@ -131,18 +130,19 @@ def test_the_verdict_says_that_blocks_are_too_short():
     test = TwoSampleTest(n_permutations=99, block_length=10)
     result = test.test(rows[:2000], rows[2000:] + 1)
     assert (
-        "Blocks of 10 rows are too short: neighbouring rows are alike (rank correlation 0.9"
+        "Caution: blocks of 10 rows are too short, because neighbouring rows are alike (rank "
         in result.verdict()
     )
     assert result.verdict().endswith(
-        f"The true p-value is larger: use block_length={result.row_order.block_length}."
+        f"This may be chance: use block_length={result.row_order.block_length}."
     )
 
 
 def test_too_few_rows_for_blocks_are_called_so():
     rows = autoregression(np.random.default_rng(0), 400, 0.95)
     verdict = TwoSampleTest(n_permutations=99).test(rows[:200], rows[200:] + 3).verdict()
-    assert verdict.endswith("rows would be needed.")
+    assert f"{MAY_BE_CHANCE}, and there are too few rows to tell: blocks of about " in verdict
+    assert verdict.endswith(f" rows would be needed. {SORTED}")
 
 
 def test_nothing_is_said_where_nothing_is_found():
@@ -170,8 +170,8 @@ def test_independence_says_it_if_both_sides_are_alike():
     distance = min(each.distance for each in result.row_order)
     assert result.verdict().endswith(
         f" {CAUTION} both in x (rank correlation {result.row_order[0].correlation:.2f}) and in y "
-        f"({result.row_order[1].correlation:.2f}), as in time series. {IF_NOT_SORTED}: "
-        f"keep only one row in {distance}."
+        f"({result.row_order[1].correlation:.2f}). {MAY_BE_CHANCE}: "
+        f"keep only one row in {distance}. {SORTED}"
     )
     assert set(result.to_dict()["row_order"]) == {"x", "y"}
     # sorted by x, and y depends on nothing but x: neighbours are alike in x alone
@@ -201,7 +201,7 @@ def test_groups_say_it_without_clusters_or_pairs():
         "Caution: neighbouring rows of a group are alike (rank correlation 0.9" in result.verdict()
     )
     assert result.verdict().endswith(
-        f"{IF_NOT_SORTED}: give units of several rows, such as days, as clusters."
+        f"{MAY_BE_CHANCE}: give units of several rows, such as days, as clusters. {SORTED}"
     )
     assert result.to_dict()["row_order"]["column"] in ("column 0", "column 1")
     assert test.test(rows, groups, clusters=days).row_order is None
@@ -222,10 +222,10 @@ def test_drift_says_it_of_the_batch_and_of_all():
     detector = DriftDetector().fit(rows[:2000])
     result = detector.update(rows[2000:] + 1)
     length = result.row_order.block_length
-    assert result.verdict().endswith(f"{IF_NOT_SORTED}: start again with block_length={length}.")
-    assert (
-        "at most 5 %.) This holds for independent rows only. Caution: neighb" in detector.verdict()
+    assert result.verdict().endswith(
+        f"{MAY_BE_CHANCE}: start again with block_length={length}. {SORTED}"
     )
+    assert "is at most 5 % if rows are independent.) Caution: neighb" in detector.verdict()
     assert json.loads(json.dumps(result.to_dict()))["row_order"]["block_length"] == length
     with_blocks = DriftDetector(block_length=length, alpha=0.5, horizon=1).fit(rows[:2000])
     assert "alike" not in with_blocks.update(rows[2000:] + 1).verdict()
@@ -269,8 +269,8 @@ def test_every_command_says_it_once_with_its_options():
     as_frame(np.concatenate([one, other])).to_csv("both.csv", index=False)
     said = printed("test", "one.csv", "other.csv", *FEW)
     assert said.count(CAUTION) == 1
-    assert f"{IF_NOT_SORTED}: use --block-length " in said
-    assert f"{IF_NOT_SORTED}: start again with --block-length " in printed(
+    assert f"{MAY_BE_CHANCE}: use --block-length " in said
+    assert f"{MAY_BE_CHANCE}: start again with --block-length " in printed(
         "drift", "one.csv", "other.csv"
     )
     said = printed("groups", "one.csv", "other.csv", *FEW)

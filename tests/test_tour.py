@@ -41,7 +41,7 @@ def test_the_tour_shows_everything_and_leaves_pictures_a_report_and_a_model(tmp_
     assert "grower 1 (71 rows) and grower 2 (48 rows) differ (p ≤ 0.001)." in result.stdout
     assert "total_phenols and color_intensity are dependent" in result.stdout
     assert "Drift detected in new 3" in result.stdout
-    assert "15 of the 15 groups" in result.stdout
+    assert "All 15 groups" in result.stdout
     for name in left:
         assert str(tmp_path / "tour" / name) in result.stdout
     assert "replaced" not in result.stdout

@@ -363,7 +363,7 @@ class PredictionResult(Reportable):
         measured = f"(rank correlation {self.row_order.correlation:.2f})"
         return (
             f"{alike} {measured}, as in a time series: if the training rows are in time order, R² "
-            "and intervals are too optimistic for later rows."
+            "and intervals may be far too optimistic for later rows."
         )
 
     @property

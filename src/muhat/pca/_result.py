@@ -232,7 +232,7 @@ class ComponentsResult(Reportable):
             return f"{taken}."
         if choice.is_limited and n <= choice.n_components:
             share = f"{100 * MAX_EXPLAINED_SHARE:.0f} %"
-            return f"{taken}: the fewest that explain {share}. More would explain the rest better."
+            return f"{taken}. No fewer explain {share}."
         if n == choice.n_components:
             return f"{taken}. The variance that remains looks like noise."
         if choice.is_limited:

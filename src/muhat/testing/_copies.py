@@ -21,8 +21,9 @@ MIN_COPIED_ROWS = 20
 MIN_SHARE_REPEATED = 0.9
 """The share of the values of a single column that repeat from which on its rows may be copies."""
 
-MAX_EQUAL_RATIO = 2
-"""Pairs of equal rows, per pair that independent columns would have, up to which they are ties."""
+MAX_TIES_RATIO, MIN_COPIED_RATIO = 2, 10
+"""Pairs of equal rows, per pair that independent columns would have, up to which they are ties of
+values that recur, and from which on they are copies, however often rows repeat."""
 
 MIN_SHARE_NAMED = 0.01
 """The share of copies among the rows from which a verdict mentions them."""
@@ -89,37 +90,47 @@ def distinct_rows(X: Array, Y: Array, rng: np.random.Generator) -> tuple[Array, 
 
 
 def are_copied_whole(rows: Array) -> bool:
-    """Return whether rows repeat as a whole, and not because few values are possible.
+    """Return whether rows repeat as a whole, and not because values recur.
 
-    Values that repeat by themselves meet in many combinations. Of copied rows every column that
-    varies has as many different values as there are different rows.
+    Values that recur by themselves meet in many combinations, copied rows in the same ones.
     """
     n_different = len(np.unique(hashed_rows(rows)))
-    n_values = np.array([len(np.unique(column)) for column in rows.T])
-    n_values = n_values[n_values > 1]
-    is_whole = len(n_values) > 1 and bool((n_values == n_different).all())
-    return is_whole and MIN_COPIED_ROWS <= n_different < len(rows)
+    if not MIN_COPIED_ROWS <= n_different < len(rows) or len(_varying(rows)) < 2:
+        return False
+    return _equal_ratio([rows]) >= MIN_COPIED_RATIO
 
 
 def are_ties(samples: Sequence[Array]) -> bool:
     """Return whether equal rows are to be expected of values that recur, rather than copies.
 
-    Several columns: if they were independent, there would be at least half as many pairs of equal
-    rows. One column: in a sample with copied rows nearly every value occurs more than once.
+    Several columns: there are not many more pairs of equal rows than in independent columns. One
+    column: in a sample with copied rows nearly every value occurs more than once.
     """
-    rows = np.concatenate(samples)
-    varying = np.flatnonzero(rows.min(axis=0) < rows.max(axis=0))
+    varying = _varying(np.concatenate(samples))
     if len(varying) == 1:
         return not any(_is_repeated(sample[:, varying[0]]) for sample in samples)
+    return 0 < _equal_ratio(samples) <= MAX_TIES_RATIO
+
+
+def _varying(rows: Array) -> Array:
+    """Return the columns with more than one value."""
+    return np.flatnonzero(rows.min(axis=0) < rows.max(axis=0))
+
+
+def _equal_ratio(samples: Sequence[Array]) -> float:
+    """Return the pairs of equal rows within samples, per pair that independent columns have."""
+    varying = _varying(np.concatenate(samples))
     equal, expected = 0.0, 0.0
     for sample in samples:
-        n = len(sample)
-        by_chance = 1.0
+        pairs = len(sample) * (len(sample) - 1) / 2
+        by_chance = pairs
         for column in varying:
-            by_chance *= _equal_pairs(sample[:, column]) / max(1, n * (n - 1) // 2)
+            by_chance *= _equal_pairs(sample[:, column]) / max(1.0, pairs)
         equal += _equal_pairs(hashed_rows(sample))
-        expected += by_chance * (n * (n - 1) // 2)
-    return 0 < equal <= MAX_EQUAL_RATIO * expected
+        expected += by_chance
+    if expected == 0:
+        return 0.0
+    return equal / expected
 
 
 def _equal_pairs(values: Array) -> float:
@@ -148,7 +159,7 @@ def copies_note(
     rows are possible nothing is said, unless rows ``are_whole`` copies.
     """
     notes: list[str] = []
-    if _rows_recur(n_copies, n) and not are_whole:
+    if rows_recur(n_copies, n) and not are_whole:
         return ""
     if is_found and n_copies > MIN_SHARE_NAMED * n:
         notes.append(_copies_within(n_copies, n, "sample"))
@@ -166,12 +177,12 @@ def copies_note(
 
 def group_copies_note(n_copies: int, n: int) -> str:
     """Return sentences on copies within groups that were found to differ; empty if few."""
-    if _rows_recur(n_copies, n) or n_copies <= MIN_SHARE_NAMED * n:
+    if n_copies <= MIN_SHARE_NAMED * n:
         return ""
     return f"{_copies_within(n_copies, n, 'group')} Drop copies before the test."
 
 
-def _rows_recur(n_copies: int, n: int) -> bool:
+def rows_recur(n_copies: int, n: int) -> bool:
     """Whether there are so few different rows that equal ones are to be expected."""
     return n >= MIN_ROWS_PER_VALUE * (n - n_copies)
 

@@ -310,7 +310,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
             names = _latest([each.name for each in alarms], self.n_alarms_)
             changed = ""
             if alarms:
-                changed = alarms[-1].change_sentence(f"in {alarms[-1].name}")
+                changed = alarms[-1]._change_text(f"in {alarms[-1].name}")
             parts = [f"{found}: {names}.", changed, *left_out]
             parts += [self._bound_text(), self._alike_text()]
         else:
@@ -332,10 +332,11 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
 
     def _bound_text(self) -> str:
         """Return how probable any alarm is if nothing drifts."""
-        about = "about "
-        if self.block_length in (None, 1):
-            about = ""
-        most = f"{about}{100 * self.alpha:g} %"
+        most = f"{100 * self.alpha:g} %"
+        if self.block_length not in (None, 1):
+            most = f"about {most}"
+        elif self._alike_text():
+            most = f"{most} if rows are independent"
         return f"(The probability of any false alarm, over all batches, is at most {most}.)"
 
     def _closest_text(self) -> str:
@@ -386,7 +387,7 @@ class DriftDetector(Reportable, EstimatorHtmlReprMixin, BaseEstimator):
         batches = [each for each in self.history_ if each.row_order_note]
         if not batches:
             return ""
-        return f"This holds for independent rows only. {batches[-1].row_order_note}"
+        return batches[-1].row_order_note
 
     @property
     def _notes(self) -> list[str]:

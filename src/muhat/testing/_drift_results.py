@@ -177,7 +177,7 @@ class DriftResult(HtmlReprMixin):
             return f"{too_few} ({rows}, {p}). {self._needed_text}."
         if not self.is_alarm:
             return f"No drift detected in {self.name} ({rows}, {p}). {self._needed_text}."
-        found = f"Drift detected in {self.name} ({rows}, {p}). {self.change_sentence()}".rstrip()
+        found = f"Drift detected in {self.name} ({rows}, {p}). {self._change_text()}".rstrip()
         n = self.n + self.n_reference
         copies = copies_note(self.n_copies, self.n_shared, n, ("the reference", self.name))
         notes = [copies, self.row_order_note]
@@ -198,7 +198,7 @@ class DriftResult(HtmlReprMixin):
             return ""
         return self.features[0].name
 
-    def change_sentence(self, of_batch: str = "") -> str:
+    def _change_text(self, of_batch: str = "") -> str:
         """Return which column changed most, and in which direction; ``of_batch`` is "in NAME"."""
         where = f" {of_batch}".rstrip()
         if not self.most_changed:
@@ -216,8 +216,7 @@ class DriftResult(HtmlReprMixin):
     def _needed_text(self) -> str:
         """The p-value that raises an alarm for this batch, in words."""
         needed = f"An alarm needs p ≤ {self.level:.3g}"
-        bounded = "it bounds the probability of any false alarm over all batches"
-        return f"{needed}: the limit is this strict because {bounded}, also those to come"
+        return f"{needed}, so that false alarms are rare over all batches, also those to come"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers in JSON's types."""

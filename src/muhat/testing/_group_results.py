@@ -303,16 +303,16 @@ class GroupResult(Result):
     @property
     def which_deviations(self) -> str:
         """What standard deviations (SD) are within, as a sentence; empty for rows alone."""
-        within = []
+        same = []
         if self.strata is not None:
-            within.append(_by("strata", self.strata))
+            same.append(self.strata or "stratum")
         if self.pairs_by is not None:
-            within.append(_by("pairs", self.pairs_by))
-        if not within:
+            same.append(self.pairs_by or "pair")
+        if not same:
             return ""
         return (
-            f"Standard deviations (SD) are of single rows within {' and '.join(within)}, without "
-            "the differences between groups."
+            f"Standard deviations (SD) are those of rows of the same {' and '.join(same)}, without "
+            "the difference between groups."
         )
 
     @property
@@ -410,7 +410,10 @@ class GroupResult(Result):
             p = f"{self._mmd_text(different)}, {p}"
         rows = f"({self.n:,} rows in all)"
         corrected = f"({p}, corrected for {len(self.groups):,} groups)"
-        return f"{len(different):,} of the {many} {rows} {differ} {how}: {names} {corrected}."
+        who = f"{len(different):,} of the {many}"
+        if len(different) == len(self.groups):
+            who = f"All {many}"
+        return f"{who} {rows} {differ} {how}: {names} {corrected}."
 
     def _mmd_text(self, different: list[GroupDifference]) -> str:
         """Return the distances of groups from the rest beside the tolerance."""

@@ -17,7 +17,7 @@ from muhat.errors import MuhatError
 from muhat.gram import Approximation, Nystrom
 from muhat.kernels import Gaussian, Kernel, Laplacian, Precomputed
 from muhat.testing._base import DEFAULT_STATISTICS, PermutationTest, spectral_gram
-from muhat.testing._copies import RowCounts, are_ties
+from muhat.testing._copies import RowCounts, are_copied_whole, are_ties, rows_recur
 from muhat.testing._designs import Codes, GroupDesign, encode, repeated_rows
 from muhat.testing._distances import Distance
 from muhat.testing._group_columns import ColumnDifferences, column_differences, shares_of_ones
@@ -463,6 +463,8 @@ def _n_copies(rows: Array, codes: dict[str, Codes]) -> int:
     group = codes["groups"].codes
     n_copies = RowCounts.from_batch(SampleBatch(np.column_stack([rows, group]), 0)).n_copies
     if n_copies == 0 or are_ties([rows[group == each] for each in np.unique(group)]):
+        return 0
+    if rows_recur(n_copies, len(rows)) and not are_copied_whole(rows):
         return 0
     return n_copies
 

@@ -13,6 +13,7 @@ from muhat._text import agree, count, listed
 from muhat._wording import is_at_floor, p_value_text
 from muhat.kernels import Kernel
 from muhat.testing._contrast import ValueContrast
+from muhat.testing._copies import MIN_SHARE_NAMED
 from muhat.testing._explained import ExplainedVariance
 from muhat.testing._permutations import PermutationTable
 from muhat.testing._row_order import RowOrder, pairs_note
@@ -394,7 +395,7 @@ class IndependenceResult(Result):
             if self.n_copies != 1:
                 were = f"{copies} exact copies of rows were"
             return f" {were} dropped before the test."
-        if not self.copies_stand_out:
+        if not self.copies_stand_out or self._copies_change_nothing(LEVEL):
             return ""
         are = agree(self.n_copies, "is an exact copy of another", "are exact copies of other rows")
         advice = ""
@@ -403,6 +404,12 @@ class IndependenceResult(Result):
             advice = f" Without the copies, {p}. Use {option('distinct')} to drop them."
         assumed = "but the p-value assumes independent rows"
         return f" {copies} of {self.n:,} rows {are}, {assumed}.{advice}"
+
+    def _copies_change_nothing(self, level: float) -> bool:
+        """Whether there are few copies, and the verdict is the same without them."""
+        if self.p_value_distinct is None or self.n_copies > MIN_SHARE_NAMED * self.n:
+            return False
+        return (self.p_value <= level) == (self.p_value_distinct <= level)
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
         """Return the numbers in JSON's types."""

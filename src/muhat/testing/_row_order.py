@@ -106,10 +106,11 @@ class RowOrder:
         return asdict(self)
 
 
-IF_NOT_SORTED = (
-    "This is harmless if independent rows were merely sorted; otherwise the true p-value is larger"
-)
-"""What follows from rows that are alike: p does not depend on the order of independent rows."""
+MAY_BE_CHANCE = "If they depend on each other, as in a time series, this may be chance"
+"""What follows from rows that are alike."""
+
+SORTED = "If independent rows were only sorted, p is right."
+"""What else rows that are alike can come from: p does not depend on the order of the rows."""
 
 
 def row_order_note(
@@ -123,16 +124,18 @@ def row_order_note(
     if found is None:
         return ""
     if block_length is None or block_length == 1:
-        caution = f"Caution: {found.alike()}, as in a time series. {IF_NOT_SORTED}"
+        caution = f"Caution: {found.alike()}. {MAY_BE_CHANCE}"
+        end = f". {SORTED}"
     elif found.is_short(block_length):
-        short = f"Blocks of {block_length:,} rows are too short"
-        caution = f"{short}: {found.alike()}. The true p-value is larger"
+        short = f"Caution: blocks of {block_length:,} rows are too short"
+        caution = f"{short}, because {found.alike()}. This may be chance"
+        end = "."
     else:
         return ""
     if n < MIN_BLOCKS * found.block_length:
         needed = f"blocks of about {found.block_length:,} rows would be needed"
-        return f"{caution}. There are too few rows to correct this: {needed}."
-    return f"{caution}: {verb} {option('block_length', found.block_length)}."
+        return f"{caution}, and there are too few rows to tell: {needed}{end}"
+    return f"{caution}: {verb} {option('block_length', found.block_length)}{end}"
 
 
 def pairs_note(found: tuple[RowOrder, RowOrder] | None, n: int) -> str:
@@ -144,10 +147,10 @@ def pairs_note(found: tuple[RowOrder, RowOrder] | None, n: int) -> str:
     of_y = f"in {y.column} ({y.correlation:.2f})"
     start = f"Caution: neighbouring rows are alike both {of_x} and {of_y}"
     distance = min(x.distance, y.distance)
-    advice = f"keep only one row in {distance:,}"
+    advice = f": keep only one row in {distance:,}"
     if n < MIN_ROWS_ALONE * distance:
-        advice = f"only about one row in {distance:,} counts, which is too few for a test"
-    return f"{start}, as in time series. {IF_NOT_SORTED}: {advice}."
+        advice = f", and there are too few rows to tell: only about one in {distance:,} counts"
+    return f"{start}. {MAY_BE_CHANCE}{advice}. {SORTED}"
 
 
 def groups_note(found: RowOrder | None) -> str:
@@ -159,7 +162,7 @@ def groups_note(found: RowOrder | None) -> str:
         clusters = "--clusters COLUMN"
     advice = f"give units of several rows, such as days, as {clusters}"
     alike = found.alike(" of a group")
-    return f"Caution: {alike}, as in a time series. {IF_NOT_SORTED}: {advice}."
+    return f"Caution: {alike}. {MAY_BE_CHANCE}: {advice}. {SORTED}"
 
 
 def _rounded_up(value: float) -> int:

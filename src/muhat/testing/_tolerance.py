@@ -74,11 +74,15 @@ class Tolerance:
 
     def finding(self, level: float, p_text: str) -> str:
         """Return a sentence on whether two samples differ by more than the tolerance."""
-        measured = f"the distance (MMD) is {self.against(self.distance)}. {self.sentence}".rstrip()
         tested = f"by more than the tolerance (approximate {p_text})"
         if self.p_value <= level:
-            return f"They differ {tested}: {measured}"
-        return f"They do not detectably differ {tested}: {measured}"
+            found = f"They differ {tested}"
+        elif self.distance > self.delta:
+            found = f"Whether they differ {tested.replace(' (', ' is open (', 1)}"
+        else:
+            found = f"They do not detectably differ {tested}"
+        distance = f"the estimated distance (MMD) is {self.against(self.distance)}"
+        return f"{found}: {distance}. {self.sentence}".rstrip()
 
     @property
     def no_difference(self) -> str:
