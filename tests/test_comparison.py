@@ -301,7 +301,8 @@ def test_the_verdict_names_the_winner_and_its_gain(comparison):
     tried = sum(len(row.grid) for row in comparison.rows)
     assert comparison.verdict().startswith(
         "No filter detectably lowers the expected squared error of the kernel mean of "
-        f"these {comparison.n} rows. The best of {tried} candidates seems to lower it by "
+        f"these {comparison.n} rows below that of the plain average. "
+        f"The best of {tried} candidates seems to lower it by "
         f"{best.gain_text.split()[0]} % (standard error "
     )
 
@@ -324,7 +325,8 @@ def test_the_verdict_says_that_shrinkage_helps_only_where_that_is_clear():
     assert not unclear.helps
     assert unclear.verdict().startswith(
         "No filter detectably lowers the expected squared error of the kernel mean of "
-        f"these 30 rows. The best of {tried} candidates seems to lower it by {gain} % "
+        "these 30 rows below that of the plain average. "
+        f"The best of {tried} candidates seems to lower it by {gain} % "
         f"(standard error {error} %). This may be chance: such a gain is significant after "
         f"correction for the {tried} candidates only if it is above "
         f"{unclear.threshold * clear.best.standard_error:.3g} %."
@@ -395,7 +397,8 @@ def test_the_verdict_says_when_no_difference_can_be_told(sample):
     gain = lower.removesuffix(" lower")
     assert slight.verdict().startswith(
         "No filter detectably lowers the expected squared error of the kernel mean of "
-        f"these 40 rows. s-kmse (λ = 0.0001) seems to lower it by {gain} ({error}). This may be "
+        "these 40 rows below that of the plain average. "
+        f"s-kmse (λ = 0.0001) seems to lower it by {gain} ({error}). This may be "
         "chance: such a gain is significant only if it is above "
         f"{slight.threshold * slight.best.standard_error:.3g} %."
     )

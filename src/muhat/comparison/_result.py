@@ -337,7 +337,8 @@ class Comparison(Reportable, HtmlReprMixin):
             tried = f"The best of {self._n_candidates:,} candidates{self._with_a_score}"
         by = lower.removesuffix(" lower")
         gain = " ".join(filter(None, [f"seems to lower it by {by}", error and f"({error})"]))
-        finding = f"No filter detectably lowers {what}. {tried} {gain}. {sure}."
+        below = f"{what} below that of the plain average"
+        finding = f"No filter detectably lowers {below}. {tried} {gain}. {sure}."
         if not _is_strongest(best):  # weaker shrinkage than the weakest would not help either
             return finding
         return f"{finding}{_edge_sentence(best)}"

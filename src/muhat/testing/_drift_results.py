@@ -206,7 +206,7 @@ class DriftResult(HtmlReprMixin):
                 return ""
             return (
                 f"No single column changed significantly{where}: the change is in how columns vary "
-                "together, or in small changes of many columns."
+                "together, or in small changes of several columns."
             )
         sizes, names = (max(2, self.n_reference), self.n), ("the reference", self.name)
         change = change_text(self.features[0], sizes, names, "than in the reference")

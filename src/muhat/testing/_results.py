@@ -44,7 +44,7 @@ N_NAMED = 5
 
 NO_SINGLE_COLUMN = (
     "No single column differs significantly: the difference is in how columns vary together, or "
-    "in small differences of many columns."
+    "in small differences of several columns."
 )
 """What a verdict says where samples or groups differ, but no column by itself."""
 
