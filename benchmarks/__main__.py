@@ -43,4 +43,6 @@ def main(groups: list[str], saved: bool = False) -> bool:
 
 if __name__ == "__main__":  # a cluster's workers import this module too
     named = [each for each in sys.argv[1:] if each != "--save"]
+    if not set(named) <= set(GROUPS):
+        sys.exit(f"python -m benchmarks [--save] [GROUP ...]; groups: {', '.join(GROUPS)}")
     sys.exit(main(named or list(GROUPS), "--save" in sys.argv))
