@@ -66,7 +66,7 @@ from muhat.cli._samples import (
     values_of,
 )
 from muhat.cli._testing import checked_level, checked_tolerance
-from muhat.data import DataSet
+from muhat.data import DataSet, hashed_rows
 from muhat.errors import MuhatError
 from muhat.groups import KernelMeans
 from muhat.persistence import save
@@ -291,7 +291,7 @@ def _note_equal_files(files: Sequence[Path], tables: Sequence[DataSet]) -> None:
     """Say which files have the rows of an earlier one, in their order: they are copies."""
     seen: dict[bytes, Path] = {}
     for file, table in zip(files, tables, strict=True):
-        content = np.ascontiguousarray(table.data).tobytes()
+        content = hashed_rows(table.data).tobytes()
         if content in seen:
             found = f"{file} has the same rows as {seen[content]}."
             warnings.warn(found, Note, stacklevel=2)

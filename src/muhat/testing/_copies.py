@@ -95,9 +95,10 @@ def are_copied_whole(rows: Array) -> bool:
     Values that recur by themselves meet in many combinations, copied rows in the same ones.
     """
     n_different = len(np.unique(hashed_rows(rows)))
-    if not MIN_COPIED_ROWS <= n_different < len(rows) or len(_varying(rows)) < 2:
+    if not MIN_COPIED_ROWS <= n_different < len(rows):
         return False
-    return _equal_ratio([rows]) >= MIN_COPIED_RATIO
+    varying = _varying(rows)
+    return len(varying) > 1 and _equal_ratio([rows], varying) >= MIN_COPIED_RATIO
 
 
 def are_ties(samples: Sequence[Array]) -> bool:
@@ -109,7 +110,7 @@ def are_ties(samples: Sequence[Array]) -> bool:
     varying = _varying(np.concatenate(samples))
     if len(varying) == 1:
         return not any(_is_repeated(sample[:, varying[0]]) for sample in samples)
-    return 0 < _equal_ratio(samples) <= MAX_TIES_RATIO
+    return 0 < _equal_ratio(samples, varying) <= MAX_TIES_RATIO
 
 
 def _varying(rows: Array) -> Array:
@@ -117,16 +118,17 @@ def _varying(rows: Array) -> Array:
     return np.flatnonzero(rows.min(axis=0) < rows.max(axis=0))
 
 
-def _equal_ratio(samples: Sequence[Array]) -> float:
+def _equal_ratio(samples: Sequence[Array], varying: Array) -> float:
     """Return the pairs of equal rows within samples, per pair that independent columns have."""
-    varying = _varying(np.concatenate(samples))
-    equal, expected = 0.0, 0.0
+    equal = sum(_equal_pairs(hashed_rows(sample)) for sample in samples)
+    if equal == 0:  # as in most data: columns need not be sorted
+        return 0.0
+    expected = 0.0
     for sample in samples:
         pairs = len(sample) * (len(sample) - 1) / 2
         by_chance = pairs
         for column in varying:
             by_chance *= _equal_pairs(sample[:, column]) / max(1.0, pairs)
-        equal += _equal_pairs(hashed_rows(sample))
         expected += by_chance
     if expected == 0:
         return 0.0

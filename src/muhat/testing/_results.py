@@ -395,7 +395,7 @@ class IndependenceResult(Result):
             if self.n_copies != 1:
                 were = f"{copies} exact copies of rows were"
             return f" {were} dropped before the test."
-        if not self.copies_stand_out or self._copies_change_nothing(LEVEL):
+        if not self.copies_stand_out or self._copies_change_nothing:
             return ""
         are = agree(self.n_copies, "is an exact copy of another", "are exact copies of other rows")
         advice = ""
@@ -405,11 +405,12 @@ class IndependenceResult(Result):
         assumed = "but the p-value assumes independent rows"
         return f" {copies} of {self.n:,} rows {are}, {assumed}.{advice}"
 
-    def _copies_change_nothing(self, level: float) -> bool:
+    @property
+    def _copies_change_nothing(self) -> bool:
         """Whether there are few copies, and the verdict is the same without them."""
         if self.p_value_distinct is None or self.n_copies > MIN_SHARE_NAMED * self.n:
             return False
-        return (self.p_value <= level) == (self.p_value_distinct <= level)
+        return (self.p_value <= LEVEL) == (self.p_value_distinct <= LEVEL)
 
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
         """Return the numbers in JSON's types."""
